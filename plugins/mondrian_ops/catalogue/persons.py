@@ -134,8 +134,9 @@ def to_table(
 ) -> pa.Table:
     """The persons of a night, with the values that the series had not before (as metadata).
 
-    ``published``: a hash of what is published of the person's class. They are sorted, and the
-    classes numbered, by it: the order of the release would tell whose row is whose without the key.
+    ``published``: a hash of what is published of the person's class. The persons are sorted, and
+    their classes numbered, by it. In the order of the release, whoever has the catalogue and the
+    release could tell without the key whose row is whose.
     """
     order = np.lexsort([hashes, published])
     hashes, published, place = (each[order] for each in (hashes, published, place))

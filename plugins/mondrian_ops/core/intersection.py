@@ -46,8 +46,8 @@ class Followed(NamedTuple):
         (rows,) whether fewer than k persons have a row in the class.
     changed
         (rows,) whether the person's value is not among those that earlier classes had in common.
-        The person is followed anew, among all other values: whoever finds out that the value
-        changed knows that it is none of those.
+        The person is followed anew, among all other values. An attacker who notices the change
+        knows that the new value is none of the earlier ones.
     """
 
     common: Words

@@ -137,9 +137,8 @@ def begin(
     """
     storage.check_output(str(job.input), str(job.output))
     refuse_replacing(job, made_by)
-    if job.series is None:
-        series.refuse_beside(job)
-    else:
+    series.refuse_beside(job)
+    if job.series is not None:
         series.check_new(job)
     directory = storage.WorkDir(work)
     # Before all that takes long, so that a stale attempt notices. Under the lock, since a stale

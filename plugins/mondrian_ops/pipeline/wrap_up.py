@@ -293,8 +293,7 @@ def publish(
         else:
             _refuse_older(job, report)
         refuse_replacing(job, report.get("made_by"))
-        if job.series is None:
-            series.refuse_beside(job)
+        series.refuse_beside(job)
 
     copied = partial(progress or Display(), "publish")
     run = Run(directory)

@@ -211,8 +211,9 @@ def persons_of(work: storage.WorkDir) -> pa.Table:
 def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> list[str]:
     """Why the people, or their values, cannot be those of the nights before.
 
-    Everybody would be followed anew, as if nothing had been released of them. Their number is not
-    told, since a drop of invented persons and another one could ask about that one.
+    Everybody would be followed anew, as if nothing had been released of them. The texts give no
+    numbers. With them somebody could deliver invented persons and a real one, and read from the
+    number whether the real one was there before.
     """
     failures = []
     comes_again = job.series is not None and job.series.kind == "snapshots" and number > 1

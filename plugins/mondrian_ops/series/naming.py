@@ -92,5 +92,5 @@ def _has_digit(text: str) -> bool:
 def _directories_in(directory: str) -> Iterable[str]:
     try:
         return [name for name, is_there in storage.names_in(directory).items() if is_there]
-    except (FileNotFoundError, PermissionError):
+    except FileNotFoundError:
         return ()

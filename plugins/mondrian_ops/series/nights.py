@@ -94,7 +94,7 @@ def refuse_beside(job: Job) -> None:
     One that cannot be reached refuses none, which is logged.
     """
     output = output_of(job)
-    if not dates_in(output):
+    if job.series is not None or not dates_in(output):
         return
     try:
         opened = catalogue.current()
@@ -111,8 +111,8 @@ def refuse_beside(job: Job) -> None:
     if is_protected:
         raise JobError(
             "output: it lies beside the nights of a series that protects its people "
-            "(series.protect: intersection), and whoever holds them and this release could find "
-            "people's values; give the job the options of the series, or another output"
+            "(series.protect: intersection); an attacker could compare this release with them and "
+            "find people's values; give the job the options of the series, or another output"
         )
 
 
@@ -311,7 +311,8 @@ def _make_current(connection: sa.Connection, series_id: int, night_id: int) -> N
 
 
 def _refuse_again(connection: sa.Connection, name: str, output: str) -> None:
-    for noted in connection.execute(nights_of(name)):
+    columns = night.c.output, night.c.label, night.c.state
+    for noted in connection.execute(nights_of(name).with_only_columns(*columns)):
         if not is_same_night(noted.output, output):
             continue
         raise StorageError(
