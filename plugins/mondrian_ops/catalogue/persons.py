@@ -78,7 +78,8 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
         keys = last["hash"].to_numpy()
         _, at, of = np.intersect1d(distinct, keys, return_indices=True)
         is_known[at] = True
-        class_of[at], place[at] = (last[each].to_numpy()[of] for each in ("class_of", "place"))
+        class_of[at] = np.unique(last["published"], return_inverse=True)[1][of]
+        place[at] = last["place"].to_numpy()[of]
         common[at] = _words(last["common"].take(of).to_pylist(), words)
     earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
     for part in _parts(distinct[~is_known].tolist()):
@@ -134,18 +135,17 @@ def to_table(
 ) -> pa.Table:
     """The persons of a night, with the values that the series had not before (as metadata).
 
-    ``published``: a hash of what is published of the person's class. The persons are sorted, and
-    their classes numbered, by it. In the order of the release, whoever has the catalogue and the
-    release could tell without the key whose row is whose.
+    ``published``: a hash of what is published of the person's class. The persons are sorted by it.
+    In the order of the release, whoever has the catalogue and the release could tell without the
+    key whose row is whose.
     """
     order = np.lexsort([hashes, published])
     hashes, published, place = (each[order] for each in (hashes, published, place))
-    class_of = np.unique(published, return_inverse=True)[1]
     words = np.ascontiguousarray(common[order].astype("<u8"))
     packed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(8 * words.shape[1]), len(words), [None, pa.py_buffer(words)]
     )
-    numbers = {"hash": hashes, "class_of": class_of, "published": published, "place": place}
+    numbers = {"hash": hashes, "published": published, "place": place}
     table = pa.table({**numbers, "common": packed})
     return table.replace_schema_metadata({"values": ",".join(map(str, new_values))})
 

@@ -242,8 +242,7 @@ night_persons = Table(
 )
 """The persons of a night as Arrow streams, from the ``first`` person of each on.
 
-A pending night, and the last one that has a release, have for each person, by a keyed hash: the
-number of the class (``class_of``) and a hash of it (``published``), a hash of the
-quasi-identifiers (``place``), and the ``common`` values, as in ``person``. The nights before have
-``hash`` and ``published`` only, in the order of the classes.
+A pending night, and the last one that has a release, have for each person, by a keyed hash: a hash
+of the class (``published``), one of the quasi-identifiers (``place``), and the ``common`` values,
+as in ``person``. The nights before have ``hash`` and ``published`` only. All are sorted by both.
 """
