@@ -127,6 +127,21 @@ def test_who_is_not_in_a_later_night_keeps_what_was_left(monkeypatch):
 
 
 @pytest.mark.usefixtures("town")
+def test_who_is_filed_away_is_not_written_again_while_others_wait(monkeypatch):
+    note(1, [1, 2, 3], [1, 2, 3], [5, 6])
+    make_current(1)
+    note(5, [1, 2, 3], [3, 3, 3], [5, 6])
+    make_current(5)
+    note(6, [9], [1])  # the other series files the same away
+    file_away(6)
+    note(2, [1], [1])
+    file_away(2)
+    monkeypatch.setattr(persons, "file_away", lambda *_: pytest.fail("it was written again"))
+    with catalogue.current().writing() as connection:
+        persons.make_current(connection, 1, 2)
+
+
+@pytest.mark.usefixtures("town")
 def test_who_comes_back_and_leaves_again_keeps_what_was_left_last():
     for number, hashes, common in ((1, [1, 2], [7, 7]), (2, [2], [7]), (3, [1, 2], [3, 5])):
         note(number, hashes, common, [5, 6, 7] if number == 1 else [])

@@ -223,11 +223,16 @@ def followed(
     first: str,
     made_up: Mapping[int | None, int],
     has_gap: bool,
+    classes: str = "0011",
+    k: int = 2,
 ) -> Nights:
-    """A night whose persons are followed, after one whose drop is gone if it ``has_gap``."""
-    nights = Nights(PROTECTED)
+    """A night whose persons are followed, after one whose drop is gone if it ``has_gap``.
+
+    ``classes``: of each person, from 1 on, as the catalogue has them.
+    """
+    nights = Nights(PROTECTED | {"k": k})
     nights.player._has_gap = has_gap
-    class_of = {1: 0, 2: 0, 3: 1, 4: 1, **({5: 0} if len(rows) > 5 else {})}
+    class_of = dict(enumerate(map(int, classes), start=1))
     with (
         mock.patch("mondrian_ops.catalogue.current"),
         mock.patch("mondrian_ops.catalogue.persons.classes_in", return_value=class_of),
@@ -251,7 +256,7 @@ def followed(
         (ROWS, "aab", {}, 1, 0),
         (ROWS, "aabb", {}, 2, 0),
         ([(1, 5, "b"), *ROWS], "bb", {}, 0, 0),  # of the person's two rows the one that fits
-        ([*ROWS, (1, 5, "b"), (5, 5, "a")], "bba", {}, 0, 0),  # or either
+        ([*ROWS, (1, 5, "b")], "ba", {}, 0, 0),  # or either
         (ROWS, "abc", {0: 1}, 0, 0),
         (ROWS, "abb", {0: 1}, 0, 0),
         (ROWS, "ab", {0: 1}, 1, 0),
@@ -300,6 +305,13 @@ def test_people_whose_drop_is_gone_are_company_as_far_as_rows_are_left_for_them(
     below_k: int,
 ) -> None:
     (night,) = followed(rows, first, made_up, has_gap).found.nights
+    assert night.below_k == below_k
+
+
+@pytest.mark.parametrize(("first", "below_k"), [("aab", 2), ("ab", 3)])
+def test_a_row_is_company_once(first: str, below_k: int) -> None:
+    """Of persons 1, 2 and 5 in the first class only 2 is known; the two of the second are few."""
+    (night,) = followed(ABSENT, first, {}, has_gap=True, classes="00110", k=3).found.nights
     assert night.below_k == below_k
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.catalogue.persons import Known
+from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series import intersection
 
@@ -162,6 +163,25 @@ def test_types_tell_persons_and_values_apart(type_: pa.DataType, name: str) -> N
     assert intersection.types_of(job_of(), unknown) == {"person": name}
     unprotected = job_of(protect="release")
     assert intersection.types_of(unprotected, schema) == {}
+
+
+@pytest.mark.parametrize(("missing", "is_value"), [("value", True), ("no_value", False)])
+def test_a_missing_value_is_none_unless_the_job_takes_it_for_one(
+    missing: str, is_value: bool
+) -> None:
+    job = Job.from_dict({**job_of().to_dict(), "missing_sensitive": missing})
+    column = pa.array(["a", None, "a"])
+    first, lacking, last = intersection.value_hashes(job, "town", column)
+    assert first == last != lacking
+    assert (lacking != NO_VALUE) == is_value
+
+
+def test_a_person_is_named_unless_a_row_may_lack_one() -> None:
+    column = pa.array(["ann", None, "bob", None])
+    with pytest.raises(InputError, match="column 'person': 2 rows have no value"):
+        intersection.person_hashes(job_of(), "town", column)
+    found = intersection.person_hashes(job_of(), "town", column, may_lack=True)
+    assert [each == NOBODY for each in found] == [False, True, False, True]
 
 
 def test_a_release_without_parts_has_no_rows() -> None:
