@@ -75,7 +75,7 @@ ui: install ## Start Airflow with everything loaded
 
 # Servers are waited for: two processes more than there are cores.
 SERVING := -n $(shell expr $(CORES) + 2)
-# Hypothesis: fast, ci or soak; tests/support/hypothesis_profiles.py has their numbers.
+# Hypothesis: fast or soak; tests/support/hypothesis_profiles.py has their numbers.
 PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 

@@ -282,6 +282,7 @@ def test_the_check_by_rows(tmp_path: Path) -> None:
     assert [row[:2] for row in by_spark["rows"]] == engines
 
 
+@pytest.mark.soak
 def test_a_run_of_many_rows_beside_a_tenth_of_them(tmp_path: Path) -> None:
     result = benchmarks(
         *("--quick", "--only", "billion", "--scratch", tmp_path),

@@ -12,15 +12,15 @@ from hypothesis import settings
 
 __all__ = ["PROFILES", "examples", "register_profiles"]
 
-PROFILES = {"fast": 0.2, "ci": 0.3, "soak": 20.0}
+PROFILES = {"fast": 0.2, "soak": 20.0}
 """The factor of each profile: a test gets so many times the examples that it names."""
 
 
 def register_profiles() -> None:
     """Register the profiles, and load ``fast``.
 
-    All but ``soak`` draw the same examples every time, so that a failure is due to the change that
-    is tested.
+    ``fast`` draws the same examples every time, so that a failure is due to the change that is
+    tested.
     """
     for name in PROFILES:
         settings.register_profile(name, derandomize=name != "soak", deadline=None)

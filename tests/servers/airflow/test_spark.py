@@ -329,15 +329,30 @@ def test_a_worker_that_is_lost_is_done_without(site, runs):
     assert classes(site.output(name)) == classes(site.output("no_lost_worker"))
 
 
-def test_a_deferred_task_outlives_its_triggerer(site, runs, local):
-    name = "deferred"
+def test_a_deferred_task_outlives_its_triggerer(site, runs):
+    name = "outlives"
     before = set(site.cluster.drivers())
     runs.start("deferred", name, {"job": site.spark_job(name, "cluster")})
-    for tasks in site.airflow.watch(*runs.started[name], every=0.2):
+    dag_id, run_id = runs.started[name]
+    for tasks in site.airflow.watch(dag_id, run_id, every=0.2):
         if ("partition", "deferred") in states(tasks):
             break
     site.airflow.kill_worker(TRIGGERER)
     site.airflow.start_triggerer()
+    for tasks in site.airflow.watch(dag_id, run_id, every=0.2):
+        if ("partition", "success") in states(tasks):
+            break
+    assert tries(tasks)["partition"] == 1
+    assert [*new_drivers(site, before).values()][:1] == ["FINISHED"]
+    site.airflow.request("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
+    wait_until(lambda: not {"SUBMITTED", "RUNNING"} & {*new_drivers(site, before).values()})
+
+
+@pytest.mark.soak
+def test_a_run_whose_tasks_are_deferred_publishes(site, runs, local):
+    name = "deferred"
+    before = set(site.cluster.drivers())
+    runs.start("deferred", name, {"job": site.spark_job(name, "cluster")})
     state, tasks = runs.over(name)
     assert state == "success"
     assert set(tries(tasks).values()) == {1}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.java
 
 
 def test_spark_says_what_one_process_says(spark_engine: SparkEngine) -> None:
-    @settings(max_examples=24, phases=[Phase.generate], deadline=None)
+    @settings(max_examples=12, phases=[Phase.generate], deadline=None)
     @given(
         st.data(),
         releases(),

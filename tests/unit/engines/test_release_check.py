@@ -28,7 +28,7 @@ from mondrian_ops.engines.release_check import ReleaseCheck, counted_part
 from staged_checks import DAMAGES, StagedRelease, outcome
 
 
-@examples(1000)
+@examples(500)
 @given(
     st.data(),
     releases(),
