@@ -108,7 +108,7 @@ def test_a_person_may_have_the_next_night_fit_them_anew(tmp_path: Path, capsys) 
     first = pipeline.verify(nights.job(0), str(nights.output(0)))
     assert first["checked"][-1] == "boundaries of the series, fitted in night 1"
     assert main(["series", "refit", str(tmp_path)]) == 1
-    assert "series: the catalogue has none with the output" in capsys.readouterr().err
+    assert "series: the catalogue has no series with the output" in capsys.readouterr().err
 
 
 def test_a_night_that_is_not_published_leaves_no_boundaries(tmp_path: Path) -> None:

@@ -159,13 +159,13 @@ def mix_classes(_: Town) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (swap_values, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+        (swap_values, r"2025-01-02: \d+ row\(s\) of the release do not match"),
         (drop_rows, r"2025-01-02: the release has \d+ rows of persons, but \d+ were published"),
-        (change_drop, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+        (change_drop, r"2025-01-02: \d+ row\(s\) of the release do not match"),
         (widen_state, r"the catalogue has other values left for \d+ person\(s\)"),
         (widen_earlier, r"the catalogue has other values left for \d+ person\(s\)"),
         (forget_persons, r"the catalogue has other values left for \d+ person\(s\)"),
-        (mix_classes, r"2025-01-02: \d+ row\(s\) of the release are not those"),
+        (mix_classes, r"2025-01-02: \d+ row\(s\) of the release do not match"),
     ],
 )
 def test_what_was_changed_afterwards_is_found(
@@ -206,14 +206,14 @@ def test_a_release_of_no_night_is_attacked_as_well(protected: Town) -> None:
     beside = replace(outside, output=str(protected.folder / "out/2025-01-09"))
     run_elsewhere(beside)
     verdict = attacked(protected)
-    assert "2025-01-09: a release of no night of the series" in verdict["failures"][0]
+    assert "2025-01-09: a release that does not belong to the series" in verdict["failures"][0]
     assert [night["label"] for night in verdict["nights"]][-1] == "2025-01-09"
     assert verdict["nights"][-1]["below_l"] > 0
 
     run_elsewhere(replace(outside, replace="any"))
     verdict = attacked(protected)
     assert verdict["not_looked_at"] == ["2025-01-02: another release was published in its place"]
-    assert "2025-01-02: a release of no night of the series" in verdict["failures"][0]
+    assert "2025-01-02: a release that does not belong to the series" in verdict["failures"][0]
 
 
 def test_a_night_that_cannot_be_looked_at_is_told(
@@ -243,7 +243,7 @@ def test_who_is_followed_and_through_what_must_be_said(protected: Town) -> None:
     for changes in lacking:
         with pytest.raises(JobError, match="verify --series: it follows persons"):
             pipeline.verify_series(replace(job, **changes), output)
-    with pytest.raises(StorageError, match="the catalogue has none with the output"):
+    with pytest.raises(StorageError, match="the catalogue has no series with the output"):
         pipeline.verify_series(job, str(protected.folder / "other/2025-01-01"))
     other = Town(protected.folder, kind="snapshots").job(0)
     with pytest.raises(JobError, match=r"series.protect: release, but intersection in the nights"):
@@ -275,7 +275,7 @@ def test_rows_that_wait_in_a_night_that_covers_them_count_as_published(tmp_path:
     assert night["rows"] == report["rows"]["published"] < 300
     lacking = night["persons"] + 1 - night["rows"]
     assert lacking > 0
-    assert note.startswith(f"at least {lacking} row(s) waited or were left out")
+    assert note.startswith(f"at least {lacking} row(s) that waited or were suppressed")
     assert verdict["passed"]
 
 
@@ -291,7 +291,8 @@ def test_a_night_that_is_not_current_is_not_looked_at(
     verdict = attacked(protected)
     assert len(verdict["nights"]) == 3
     assert verdict["not_looked_at"] == [
-        "2025-01-04: it is not current yet; run its tasks again, or the next night"
+        "2025-01-04: it is being published, or its run was killed; clear its failed tasks, or run "
+        "the next night"
     ]
     assert not verdict["failures"]
 
@@ -317,7 +318,7 @@ def test_rows_of_a_drop_that_is_gone_are_no_changed_rows(tmp_path: Path) -> None
     first = pq.read_table(path)
     pq.write_table(first.slice(1), path)
     verdict = attacked(town)
-    assert "2025-01-02: 1 row(s) of the release are not those" in verdict["failures"][0]
+    assert "2025-01-02: 1 row(s) of the release do not match" in verdict["failures"][0]
     path.unlink()
     verdict = attacked(town)
     assert not verdict["failures"]
@@ -333,5 +334,7 @@ def test_a_release_in_the_place_of_a_night_that_was_held(tmp_path: Path) -> None
     assert attacked(town)["passed"]
     run_elsewhere(replace(town.job(0), series=None, k=2))
     verdict = attacked(town)
-    assert verdict["failures"][0].startswith("2025-01-01: a release of no night of the series")
+    assert verdict["failures"][0].startswith(
+        "2025-01-01: a release that does not belong to the series"
+    )
     assert [night["label"] for night in verdict["nights"]] == ["2025-01-02", "2025-01-01"]

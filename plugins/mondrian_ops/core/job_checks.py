@@ -136,7 +136,7 @@ def _refuse_people_of_several_nights(job: Job, series: Series) -> None:
     shared = {
         "hold_nights": series.hold_nights,
         "kind: snapshots": series.kind == "snapshots",
-        "protect": series.protect,
+        "protect: intersection": series.protect == "intersection",
     }
     if name := next((name for name, is_set in shared.items() if is_set), None):
         raise wrong(

@@ -86,7 +86,9 @@ class Partitioning(Options):
         title="Maximum rows of a fragment",
         text="A fragment with more rows is divided, because it must fit into a worker's memory. "
         "Ten million rows of ten columns take about 1.5 GB.",
-        details="It limits every number of `fragments`; the sample grows if that needs more rows.",
+        details="It limits every number of `fragments`; the sample grows if that needs more rows. "
+        "With `series.protect: intersection` all rows of a night are one fragment, which one "
+        "worker must hold.",
         minimum=1,
         form=PARTITIONING,
     )

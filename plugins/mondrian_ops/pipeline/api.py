@@ -227,7 +227,10 @@ def anonymize(
             "the job on files"
         )
     if job.series is not None:
-        raise JobError("series: a table in memory is no night of one; remove series, or run files")
+        raise JobError(
+            "series: a table in memory cannot be a night of a series; remove series, or run the "
+            "job on files"
+        )
     check_columns(job, source.schema.names)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)

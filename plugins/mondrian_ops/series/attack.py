@@ -157,7 +157,10 @@ class _Player:
     def _see_release(self, night: Noted) -> None:
         """Raises StorageError where it is not there, or is not the night's."""
         if night.state == PENDING:
-            raise StorageError("it is not current yet; run its tasks again, or the next night")
+            raise StorageError(
+                "it is being published, or its run was killed; clear its failed tasks, or run the "
+                "next night"
+            )
         current = storage.current_token(night.output)
         if current is None:
             raise StorageError("its release is not there any more")
@@ -169,8 +172,8 @@ class _Player:
     def _see_outside(self, label: str, output: str) -> None:
         """Attack a release that is of no night of the series: the attacker has it, too."""
         self._found.failures.append(
-            f"{label}: a release of no night of the series was published here; withdraw it, and "
-            "deliver its rows to the series"
+            f"{label}: a release that does not belong to the series was published here; remove it, "
+            "and deliver its rows to the series"
         )
         pool, open_ = self._pool, self._open
         with self._skipped(label):
@@ -310,9 +313,9 @@ class _Player:
             lost = max(lost, (left - Counter(made_up)).total(), (Counter(made_up) - left).total())
         if lost:
             self._found.failures.append(
-                f"{label}: {lost} row(s) of the release are not those that its drop has of the "
-                "persons that the catalogue has in their class; the release, the drop or the "
-                "catalogue was changed; restore it"
+                f"{label}: {lost} row(s) of the release do not match the rows that the drop has "
+                "for the persons of their class; the release, the drop or the catalogue was "
+                "changed; restore it"
             )
 
     def _by_coverage(
@@ -394,7 +397,7 @@ class _Player:
             self._found.failures.append(
                 f"the catalogue has other values left for {differing} person(s) than the releases "
                 "leave, and the next night would rely on them; restore the catalogue, or begin "
-                "another series"
+                "another series with another output"
             )
 
     def _conclude(self) -> None:
@@ -402,7 +405,7 @@ class _Player:
         if below_l:
             self._found.failures.append(
                 f"{below_l} person(s) are left with fewer than l = {self._least} values of "
-                f"{self._sensitive} by all nights together, {given_away} of them with one"
+                f"{self._sensitive} by all nights together, {given_away} of them with one or none"
             )
         if below_k:
             self._found.failures.append(
@@ -412,6 +415,7 @@ class _Player:
             self._found.failures.append("no night could be looked at")
         if self._waited:
             self._found.notes.append(
-                f"at least {self._waited} row(s) waited or were left out in a night whose classes "
-                "cover them; as nothing tells them apart, they count as published there"
+                f"at least {self._waited} row(s) that waited or were suppressed count as "
+                "published, because a class of that night covers them and nothing tells them "
+                "from its rows"
             )

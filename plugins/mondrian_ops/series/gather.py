@@ -167,7 +167,7 @@ def _refuse_others(counts: Counter[int], waiting: Iterable[history.Waiting]) -> 
     if dict(counts) != {each.origin: each.rows for each in waiting}:
         raise StorageError(
             "series: the files of the rows that wait are not those that the catalogue knows of; "
-            "restore the files and the catalogue of one moment"
+            "restore both from backups of the same time"
         )
 
 

@@ -128,8 +128,8 @@ def noted(job: Job, output: str) -> list[Noted]:
 def no_series(output: str) -> StorageError:
     """The error that the catalogue has no series with this output."""
     return StorageError(
-        f"series: the catalogue has none with the output {storage.shown(output)}; give that of one "
-        "of its nights, and name the catalogue that they are in"
+        f"series: the catalogue has no series with the output {storage.shown(output)}; give the "
+        "output of one of its nights, and name the catalogue that has them"
     )
 
 

@@ -168,8 +168,8 @@ def checked(
     failures += _strangers(job, number, is_known, changed, len(hashes))
     if twice := len(hashes) - len(np.unique(hashes)):
         failures.append(
-            f"intersection of all nights: the release has {twice} row(s) of persons who have "
-            "another one in it; run again from the partition task"
+            f"intersection of all nights: the release has {twice} row(s) too many, for each person "
+            "may have one; run again from the partition task"
         )
     if len(made_up) != counterfeits:
         failures.append(
@@ -221,15 +221,15 @@ def _strangers(job: Job, number: int, known: int, changed: int, rows: int) -> li
         failures.append(
             "intersection of all nights: fewer than half of the persons were in a night before; "
             f"deliver {job.entity_id} as it was delivered then, release late drops before this "
-            "one, or begin another series; a drop with new rows only belongs to one of kind: "
-            "increments"
+            "one, or begin another series with another output; if each drop has new rows only, use "
+            "kind: increments there"
         )
     if changed > _SHARE * known:
         failures.append(
             "intersection of all nights: more than half of the persons who were in a night before "
             "have another value of "
             f"{', '.join(job.sensitive)} than before; deliver the values as they were written "
-            "then, or begin another series"
+            "then, or begin another series with another output"
         )
     return failures
 

@@ -283,8 +283,8 @@ def refuse_forgotten(job: Job) -> None:
         raise StorageError(
             f"series: {storage.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
             "nights that the catalogue does not have: a backup from before them was restored, or "
-            "this is another catalogue; name the right one, or withdraw these releases and deliver "
-            "their drops again, or begin another series with another output"
+            "this is another catalogue; name the right one; or remove these releases, if nobody "
+            "has read them, and run their drops again; or begin another series with another output"
         )
 
 
@@ -335,7 +335,8 @@ def _refuse_imbalance(connection: sa.Connection, series_id: int, waits: int) -> 
         raise StorageError(
             f"series: {came} rows came in all its nights, but {published} were published, "
             f"{suppressed} suppressed and {waits} wait; nothing is published; restore the "
-            "catalogue and the waiting rows of one moment, or begin another series"
+            "catalogue and the waiting rows from backups of the same time, or begin another series "
+            "with another output"
         )
 
 

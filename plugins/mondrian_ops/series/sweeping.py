@@ -68,9 +68,9 @@ def _forgotten() -> list[tuple[str, str]]:
         return [
             (
                 name,
-                f"{rows} rows wait since the night {storage.shown(output)}, and none came for "
-                f"{_NIGHTS_COME.days} days; if its job goes on elsewhere, end the series with a "
-                "night that holds nothing (docs/operate.md, Run a series)",
+                f"{rows} rows have waited since the night {storage.shown(output)}, and the series "
+                f"has had no night for {_NIGHTS_COME.days} days; run its next night, or end the "
+                "series (docs/operate.md, Run a series)",
             )
             for name, rows, output in connection.execute(found)
         ]

@@ -82,9 +82,9 @@ def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
     for column, type_ in types.items():
         if before.get(column, type_) != type_:
             raise InputError(
-                f"column {column!r}: {type_}, but {before[column]} in the nights before, so nobody "
-                f"would be recognized by it; deliver it as {before[column]}, or begin another "
-                "series with another output"
+                f"column {column!r}: {type_}, but {before[column]} in the nights before, so its "
+                f"values cannot be compared with theirs; deliver it as {before[column]}, or begin "
+                "another series with another output"
             )
 
 

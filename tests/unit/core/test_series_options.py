@@ -42,6 +42,14 @@ WRONG_SERIES = [
 ]
 
 
+def test_people_are_compared_in_a_series_that_brings_each_of_them_once() -> None:
+    series = {"boundaries": "stable"}
+    job = Job.from_dict(
+        {**with_sensitive(entity_id="patient"), "overlap": "warn", "series": series}
+    )
+    assert job.compares_people
+
+
 @pytest.mark.parametrize(("series", "changes", "problem"), WRONG_SERIES)
 def test_a_wrong_series_is_refused(
     series: dict[str, Any], changes: dict[str, Any], problem: str

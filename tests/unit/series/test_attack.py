@@ -130,7 +130,7 @@ def test_rows_that_waited_stand_for_as_many_rows_of_their_value_and_class(
     nights.player._conclude()
     assert nights.strange == ({"second": strange} if strange else {})
     assert len(nights.found.failures) == bool(strange)
-    assert nights.found.notes[0].startswith("at least 1 row(s) waited")
+    assert nights.found.notes[0].startswith("at least 1 row(s) that waited")
     assert [night.below_k for night in nights.found.nights] == [0, 0]
 
 
@@ -173,7 +173,7 @@ def test_another_release_in_the_place_of_a_night_is_one_from_outside(current: st
     nights = Nights(JOB)
     nights.see("1", "ab", "ab", current=current)
     assert nights.found.unseen == ["1: another release was published in its place"]
-    assert "1: a release of no night" in nights.found.failures[0]
+    assert "1: a release that does not belong" in nights.found.failures[0]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_release_from_outside_is_compared_with_its_own_drop_only(
     nights.see("2", "ab", "abc")
     assert nights.strange == strange
     assert len(nights.found.failures) == 1 + len(strange)
-    assert nights.found.failures[0].startswith("x: a release of no night")
+    assert nights.found.failures[0].startswith("x: a release that does not belong")
 
 
 ROWS = [(1, 5, "a"), (2, 6, "b"), (3, 15, "b"), (4, 16, "c")]

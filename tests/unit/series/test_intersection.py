@@ -85,7 +85,7 @@ def test_all_values_of_a_class_are_left_however_many_there_are(values: int) -> N
         ([(0, person, NO_VALUE) for person in (1, 2, 3, 4, 5)], ["5 person(s)", "l = 2"]),
         ([(0, person, 7) for person in (1, 2, 3, 4)], ["4 person(s)", "l = 2"]),
         ([(0, person, person) for person in (1, 2, 3)], ["3 person(s)", "k = 4"]),
-        ([(0, person, person) for person in (1, 2, 3, 4, 4)], ["1 row(s) of persons who have"]),
+        ([(0, person, person) for person in (1, 2, 3, 4, 4)], ["1 row(s) too many"]),
     ],
 )
 def test_too_few_persons_or_values_are_counted(
