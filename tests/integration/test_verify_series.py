@@ -237,6 +237,20 @@ def test_a_night_that_cannot_be_looked_at_is_told(
     assert capsys.readouterr().out.endswith("FAILED\n")
 
 
+@pytest.mark.parametrize("report", ["", "[" * 10_000, "7", '{"job": 7}', '{"job": {}}'])
+def test_what_says_not_enough_is_told(protected: Town, report: str) -> None:
+    """A drop without a column, and a release from outside whose report is none."""
+    drop = str(protected.job(1).input)
+    pq.write_table(pq.read_table(drop).drop_columns(["zip"]), drop)
+    beside = replace(protected.job(0), series=None, output=str(protected.folder / "out/2025-01-09"))
+    run_elsewhere(beside)
+    Path(str(beside.output), "_report.json").write_text(report)
+    verdict = attacked(protected)
+    lacking, unsaid = verdict["not_looked_at"]
+    assert re.match("2025-01-02: .*zip", lacking)
+    assert unsaid == "2025-01-09: its report does not say what it was made from"
+
+
 def test_who_is_followed_and_through_what_must_be_said(protected: Town) -> None:
     job, output = protected.job(0), str(protected.job(0).output)
     lacking = [{"series": None}, {"entity_id": None}, {"sensitive": ()}, {"sensitive": ("a", "b")}]

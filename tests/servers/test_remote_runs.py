@@ -14,7 +14,7 @@ import sql_oracle
 from listings import asked_by_phase
 from mapped_phases import run_mapped
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.datasets.people import people
 from mondrian_ops.storage import hdfs_publication, s3_publication
 
@@ -210,3 +210,29 @@ def test_rows_of_a_series_wait_beside_its_releases(source, store):
         pq.write_table(rows, drop)
         pipeline.run(pipeline.load_job(night))
     drop.unlink()
+
+
+def test_people_are_followed_through_the_nights_of_a_series(source, store):
+    """However the output is spelled; the last night comes without the series, beside the others."""
+    rows = pq.read_table(source / "0.parquet").select(["age", "zip", "sex", "diagnosis"])
+    rows = rows.append_column("person", pa.array(range(len(rows))))
+    for day, output in enumerate(["out/2025-07-01/", "out//2025-07-02"], 1):
+        drop = source / f"drop-{day}.parquet"
+        pq.write_table(rows.slice(100 * day, 900), drop)
+        night = {
+            "input": str(drop),
+            "output": store.url(output),
+            "k": 5,
+            "l": 2,
+            "entity_id": "person",
+            "quasi_identifiers": ["age", "zip=prefix", "sex"],
+            "sensitive": ["diagnosis"],
+            "unlisted": "drop",
+            "series": {"kind": "snapshots", "protect": "intersection"},
+        }
+        report = pipeline.run(pipeline.load_job(night))
+        assert report["rows"]["published"] == 900
+        assert report["series"]["people"]["known_before"] == (800 if day == 2 else 0)
+    del night["series"]
+    with pytest.raises(JobError, match="it lies beside the nights of a series"):
+        pipeline.run(pipeline.load_job({**night, "output": store.url("out/2025-07-03/")}))

@@ -155,8 +155,9 @@ series = Table(
 """A series of releases, named as the pages name a dataset.
 
 ``terms``: the options that all its nights share, and the types of the columns that tell persons
-apart, as JSON; ``refit``: a person asked for new
-boundaries (`core.series_boundaries`) in the next night."""
+apart, as JSON; ``refit``: a person asked for new boundaries (`core.series_boundaries`) in the next
+night.
+"""
 
 PENDING = "pending"
 """The state of a night whose release may not be out yet."""

@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, sweep, import, schema, generate, init.
+"""The command line: run, plan, verify, frontier, sweep, series, import, schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it

@@ -53,11 +53,6 @@ class Night(_Handed):
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
 
-    @property
-    def pool(self) -> int:
-        """All rows of the night: those of the drop, and those that had waited."""
-        return self.rows + sum(rows for _, rows in self.waited)
-
 
 @dataclass(frozen=True)
 class Fragment(_Handed):

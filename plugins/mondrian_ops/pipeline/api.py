@@ -29,7 +29,6 @@ from mondrian_ops.pipeline.checks import (
     warn_of_undone,
 )
 from mondrian_ops.pipeline.partition import partition, steps
-from mondrian_ops.pipeline.replacement import current_report
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged, wrap_up
 from mondrian_ops.progress import Display, Progress
@@ -170,7 +169,7 @@ def verify(job: Job, release: str) -> dict[str, Any]:
 
 def _counterfeits_of(job: Job, release: str) -> int | None:
     """How many rows of the release are made up, by its report; None where that is not known."""
-    report = current_report(release)
+    report = storage.report_of(release)
     if report is None:
         return None if job.makes_up else 0
     try:

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
-__all__ = ["current_report", "refuse_foreign", "refuse_replacing", "replaced_by", "weaknesses"]
+__all__ = ["refuse_foreign", "refuse_replacing", "replaced_by", "weaknesses"]
 
 # How a column is published, in ascending order of detail.
 _HIDDEN, _GENERALIZED, _SENSITIVE, _RAW = range(4)
@@ -57,7 +56,7 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
             f"replace: any is not allowed at {storage.shown(output)} by the policies; remove it, "
             "or have an administrator allow it for this location"
         )
-    current = None if job.replace == "any" else current_report(output)
+    current = None if job.replace == "any" else storage.report_of(output)
     if current is None:
         return
     if allowed == "never":
@@ -89,21 +88,12 @@ def _replaceable(output: str) -> str:
 
 def replaced_by(job: Job) -> dict[str, Any]:
     """The release that this one would replace, for its approver; empty where there is none."""
-    current = current_report(str(job.output))
+    current = storage.report_of(str(job.output))
     if current is None:
         return {}
     job_before = _job_of(current)
     promised = {key: job_before[key] for key in ("k", "l", "t") if job_before.get(key) is not None}
     return {key: current[key] for key in ("made_by", "created") if key in current} | promised
-
-
-def current_report(output: str) -> Report | None:
-    """The report of the release at ``output``; None where there is none."""
-    try:
-        report = reports.parsed(storage.read_file(storage.joined(output, reports.JSON_NAME)))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    return report if isinstance(report, dict) else None
 
 
 def weaknesses(job: Job, current: Report) -> list[str]:

@@ -29,7 +29,7 @@ from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows, refuse_undone
-from mondrian_ops.pipeline.replacement import current_report, refuse_replacing, replaced_by
+from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
 
@@ -169,9 +169,8 @@ def check(
             f"{lacking} of {len(state.fragments)} fragments were not anonymized, so nothing is "
             "published; see their tasks, then run again from the partition task"
         )
-    refuse_undone(
-        job, state.dependencies
-    )  # policies may refuse it only since the rows were partitioned
+    # Policies may refuse it only since the rows were partitioned.
+    refuse_undone(job, state.dependencies)
     seal = _parts_seal(directory) if job.may_ask else ""
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
@@ -316,7 +315,7 @@ def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
 
 def _refuse_older(job: Job, report: Report) -> None:
     """Refuse a release that waited while one that was checked later was published."""
-    current = current_report(str(job.output))
+    current = storage.report_of(str(job.output))
     if current is not None and str(current.get("created", "")) > report["created"]:
         raise StorageError(
             f"output: a newer release of {storage.shown(str(job.output))} was published while this "

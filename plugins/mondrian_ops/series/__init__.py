@@ -9,7 +9,7 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.counterfeits import COUNTERFEITS, content_of, without_counterfeits
-from mondrian_ops.series.gather import Gathered, gather
+from mondrian_ops.series.gather import gather
 from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
 from mondrian_ops.series.naming import series_name
@@ -18,7 +18,6 @@ from mondrian_ops.series.sweeping import sweep
 
 __all__ = [
     "COUNTERFEITS",
-    "Gathered",
     "Outcome",
     "ask_to_refit",
     "boundaries_of",

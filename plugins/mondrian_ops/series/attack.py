@@ -8,7 +8,6 @@ for a release from outside the series, the attacker keeps all classes that cover
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -138,7 +137,7 @@ class _Player:
         nights = noted(self._job, release)
         for night in nights:
             self._see_night(night)
-        self._compare_state(release)
+        self._compare_state()
         known = {night.output for night in nights if night.state != HELD}
         for output in outputs_beside(release):
             if output not in known and storage.current_token(output) is not None:
@@ -178,8 +177,7 @@ class _Player:
         pool, open_ = self._pool, self._open
         with self._skipped(label):
             self._open = 0
-            report = json.loads(storage.read_file(storage.joined(output, "_report.json")))
-            self._pool = [self._drop(str(report["job"]["input"]))]
+            self._pool = [self._drop(_input_of(output))]
             self._look(label, self._read(output), None)
         self._pool, self._open = pool, open_
 
@@ -198,9 +196,9 @@ class _Player:
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
         source = storage.open_source(location, names, others=False, may_be_empty=True)
-        table = pa.Table.from_batches(
-            source.batches(names), pa.schema([source.schema.field(name) for name in names])
-        )
+        batches = [*source.batches(names)]  # raises InputError where a column is missing
+        schema = pa.schema([source.schema.field(name) for name in names])
+        table = pa.Table.from_batches(batches, schema)
         persons = person_hashes(job, self._name, table[str(job.entity_id)], may_lack=True)
         values = value_hashes(job, self._name, table[self._sensitive])
         places = table.select(list(job.quasi_identifier_names))
@@ -224,7 +222,9 @@ class _Player:
         of_class = table.select(list(names)).take(pa.array(first))
         beside = by_class(output) or Counter()
         number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
-        made_up = Counter({number.get(text): n for text, n in beside.items()})
+        made_up: Counter[int | None] = Counter()
+        for text, rows in beside.items():
+            made_up[number.get(text)] += rows
         return _Release(
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
@@ -387,12 +387,12 @@ class _Player:
         seen = self._attacker
         return len(seen.persons), len(seen.below_l), len(seen.given_away), len(seen.below_k)
 
-    def _compare_state(self, release: str) -> None:
+    def _compare_state(self) -> None:
         """Note a failure where the next night would begin from something else than the releases."""
         if self._found.unseen or not is_protected(self._job):
             return
         with catalogue.current().reading() as connection:
-            left = of_persons.left(connection, name_of_series(release))
+            left = of_persons.left(connection, self._name)
         if differing := self._attacker.differing(left):
             self._found.failures.append(
                 f"the catalogue has other values left for {differing} person(s) than the releases "
@@ -419,3 +419,11 @@ class _Player:
                 "published, because a class of that night covers them and nothing tells them "
                 "from its rows"
             )
+
+
+def _input_of(release: str) -> str:
+    """What a release was made from; raises StorageError where its report does not say it."""
+    try:
+        return str((storage.report_of(release) or {})["job"]["input"])
+    except (LookupError, TypeError):
+        raise StorageError("its report does not say what it was made from") from None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +21,15 @@ from mondrian_ops.engines.handover import Night
 from mondrian_ops.series import history, intersection, nights
 from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
-from mondrian_ops.storage.files import new_file
+from mondrian_ops.storage.files import new_file, open_file
 
-__all__ = ["Gathered", "gather"]
+__all__ = ["gather"]
 
 _POOL = "pool.parquet"
 
 
-class Gathered(NamedTuple):
-    """A night, and the source of all its rows."""
-
-    night: Night
-    pool: storage.Source
-
-
-def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
-    """The next night of the job's series, with the rows of ``drop`` and those that wait.
+def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> tuple[Night, storage.Source]:
+    """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
     Raises InputError where a column of the drop has a name of ours, another type than in the rows
     that wait, or tells persons apart by another type than in the nights before; StorageError where
@@ -63,7 +55,7 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> Gathered:
 
 def _gathered(
     job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: history.Current
-) -> Gathered:
+) -> tuple[Night, storage.Source]:
     number = state.last + 1
     waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
     schema = _schema_of_pool(job, drop, waiting)
@@ -77,12 +69,13 @@ def _gathered(
         for batch in _batches(drop, schema, number):
             writer.write_batch(batch)
     if intersection.is_protected(job):
-        table = pq.read_table(path, memory_map=False)
+        with open_file(path) as file:
+            table = pq.read_table(file)
         with new_file(path) as sink:
             pq.write_table(intersection.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
-    return Gathered(night, storage.open_source(path, may_be_empty=True))
+    return night, storage.open_source(path, may_be_empty=True)
 
 
 def _batches(

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
-from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series.naming import name_of_series, place_of
@@ -88,7 +87,7 @@ def boundaries_of(release: str) -> Mapping[str, Any] | None:
     """The boundaries that held for a release, as JSON; None where the catalogue has none."""
     output = place_of(release)
     with catalogue.current().reading() as connection:
-        of_series = nights_of(dataset_name(output))
+        of_series = nights_of(name_of_series(output))
         found = connection.execute(of_series.where(night.c.output == output)).first()
         return None if found is None else _boundaries(connection, found)
 

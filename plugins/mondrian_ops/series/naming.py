@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mondrian_ops import storage
-from mondrian_ops.core.dataset_name import dataset_name, dates_in, day_digits
+from mondrian_ops.core.dataset_name import dataset_name, day_digits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
+from mondrian_ops.storage.locations import remote_parts
 
 __all__ = [
     "is_same_night",
-    "label_of",
     "name_of_series",
     "output_of",
     "outputs_beside",
@@ -27,22 +27,18 @@ def series_name(job: Job) -> str:
     Raises JobError where no date is in the output.
     """
     output = output_of(job)
-    if not dates_in(output):
+    name = _without_dates(output)
+    if name == output:
         raise JobError(
             "output: a series tells its nights apart by the date in it, and there is none in "
             f"{storage.shown(str(job.output))}; add one, such as out/people/2025-06-01"
         )
-    return dataset_name(output)
+    return name
 
 
 def name_of_series(output: str) -> str:
     """The name of the series of an output, which may be relative."""
-    return dataset_name(place_of(output))
-
-
-def label_of(job: Job) -> str:
-    """What tells the job's night from the others of its series: the dates in its output."""
-    return dates_in(output_of(job))
+    return _without_dates(place_of(output))
 
 
 def is_same_night(one: str, other: str) -> bool:
@@ -51,31 +47,32 @@ def is_same_night(one: str, other: str) -> bool:
 
 
 def output_of(job: Job) -> str:
-    """The output of the job, as another process finds it."""
+    """The output of the job; see :func:`place_of`."""
     return place_of(str(job.output))
 
 
 def place_of(output: str) -> str:
-    """The output as another process finds it."""
-    return str(Path(storage.local_path(output)).resolve()) if storage.is_local(output) else output
+    """The output as another process finds it, in one spelling."""
+    if storage.is_local(output):
+        return str(Path(storage.local_path(output)).resolve())
+    return "".join(remote_parts(output))
 
 
 def outputs_beside(output: str) -> list[str]:
     """What is there under the name of an output's series, the output included."""
     output = place_of(output)
-    name = dataset_name(output)
+    name = _without_dates(output)
     above = name.partition("*")[0].rpartition("/")[0]
-    if not storage.is_local(output) and len(above) < len(_store_of(output)):
-        above = _store_of(output)
     found = [above or "/"]
     for part in output[len(above) :].strip("/").split("/"):
         found = [each for folder in found for each in _like(folder, part)]
-    return sorted(each for each in found if dataset_name(each) == name)
+    return sorted(each for each in found if _without_dates(each) == name)
 
 
-def _store_of(location: str) -> str:
-    """The bucket or namenode of a location."""
-    return "/".join(location.split("/")[:3])
+def _without_dates(place: str) -> str:
+    """A place with ``*`` for its dates; one in the name of its bucket is no date of a night."""
+    store = "" if storage.is_local(place) else remote_parts(place)[0]
+    return store + dataset_name(place[len(store) :])
 
 
 def _like(folder: str, part: str) -> list[str]:

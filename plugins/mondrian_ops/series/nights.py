@@ -12,7 +12,6 @@ series lets one win; the other has to be computed anew.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,14 +25,13 @@ from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import night, series, waiting
-from mondrian_ops.core.dataset_name import dataset_name, dates_in
+from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.series.history import HELD, PENDING, PUBLISHED, Waiting, nights_of, no_series
 from mondrian_ops.series.naming import (
     is_same_night,
-    label_of,
     name_of_series,
     output_of,
     outputs_beside,
@@ -104,7 +102,7 @@ def refuse_beside(job: Job) -> None:
         return
     try:
         with opened.reading() as connection:
-            is_protected = protects(connection, dataset_name(output))
+            is_protected = protects(connection, name_of_series(output))
     except OSError as error:
         _LOG.warning("not known whether a series protects what lies beside the output: %s", error)
         return
@@ -151,7 +149,8 @@ def intend(
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
             return
         refuse_other_terms(connection, of.series, job)
-        _refuse_again(connection, of.series, output_of(job))
+        output = output_of(job)
+        _refuse_again(connection, of.series, output)
         number = (
             sa.select(sa.func.max(night.c.number)).join(series).where(series.c.name == of.series)
         )
@@ -164,9 +163,9 @@ def intend(
             "number": of.number,
             "token": token,
             "state": PENDING if outcome.published else HELD,
-            "label": label_of(job),
+            "label": dates_in(output),
             "input": place_of(str(job.input)),
-            "output": output_of(job),
+            "output": output,
             "work": work.root,
             "time": datetime.now(UTC).isoformat(timespec="microseconds"),
             "rows_in": of.rows,
@@ -176,7 +175,7 @@ def intend(
             **outcome.figures,
         }
         series_id = _series_id(connection, of.series)
-        keep_terms(connection, series_id, job, types or {})
+        keep_terms(connection, of.series, job, types or {})
         night_id = _key(connection.execute(night.insert().values(series=series_id, **added)))
         for each in outcome.waiting:
             row = {"series": series_id, "night": night_id, **each._asdict()}
@@ -235,7 +234,7 @@ def _in_turns(opened: catalogue.Catalogue, parts: Iterable[pa.Table]) -> Iterato
 
 def _night(connection: sa.Connection, token: str) -> Any:
     """The row of an attempt's night; None if there is none."""
-    columns = night.c.id, night.c.series, night.c.number, night.c.boundaries, night.c.state
+    columns = night.c.id, night.c.series, night.c.boundaries, night.c.state
     return connection.execute(sa.select(*columns).where(night.c.token == token)).first()
 
 
@@ -278,23 +277,14 @@ def refuse_forgotten(job: Job) -> None:
     with catalogue.current().reading() as connection:
         of_name = sa.select(night.c.output).join(series).where(series.c.name == series_name(job))
         known = {output, *connection.execute(of_name).scalars()}
-    unknown = [each for each in outputs_beside(output) if each not in known]
-    if forgotten := sorted(filter(_is_of_series, unknown)):
+    unknown = (each for each in outputs_beside(output) if each not in known)
+    if forgotten := [each for each in unknown if "series" in (storage.report_of(each) or {})]:
         raise StorageError(
             f"series: {storage.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
             "nights that the catalogue does not have: a backup from before them was restored, or "
             "this is another catalogue; name the right one; or remove these releases, if nobody "
             "has read them, and run their drops again; or begin another series with another output"
         )
-
-
-def _is_of_series(release: str) -> bool:
-    """Whether there is a release, by its report one of a series."""
-    try:
-        report = json.loads(storage.read_file(storage.joined(release, "_report.json")))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
-    return isinstance(report, dict) and "series" in report
 
 
 def _take_back(connection: sa.Connection, token: str) -> None:

@@ -61,7 +61,7 @@ def _forgotten() -> list[tuple[str, str]]:
         sa.select(tables.series.c.name, rows, night.output)
         .join(tables.night, tables.night.c.id == tables.waiting.c.night)
         .join(tables.series, tables.series.c.id == night.series)
-        .where(night.state != "pending", night.time < before)
+        .where(night.state != tables.PENDING, night.time < before)
         .group_by(tables.series.c.name, night.output)
     )
     with catalogue.current().reading() as connection:

@@ -56,7 +56,7 @@ def protects(connection: sa.Connection, name: str) -> bool:
 
 def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:
     """Raise JobError where a term of the job is not that of the nights before."""
-    before, has_night = _noted(connection, series.c.name == name)
+    before, has_night = _noted(connection, name)
     if not has_night:
         return
     for option, value in terms_of(job).items():
@@ -77,7 +77,7 @@ def _in_words(value: object) -> str:
 def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
     """Raise InputError where a column of a drop has another type than in the nights before."""
     with catalogue.current().reading() as connection:
-        terms, has_night = _noted(connection, series.c.name == name)
+        terms, has_night = _noted(connection, name)
     before = terms.get(_TYPES, {}) if has_night else {}
     for column, type_ in types.items():
         if before.get(column, type_) != type_:
@@ -88,29 +88,27 @@ def refuse_other_types(name: str, types: Mapping[str, str]) -> None:
             )
 
 
-def keep_terms(
-    connection: sa.Connection, series_id: int, job: Job, types: Mapping[str, str]
-) -> None:
+def keep_terms(connection: sa.Connection, name: str, job: Job, types: Mapping[str, str]) -> None:
     """Note the terms of the first night, and types of columns that had no values before.
 
     A first night that was taken back may have left its own.
     """
-    mine = series.c.id == series_id
-    before, has_night = _noted(connection, mine)
+    before, has_night = _noted(connection, name)
     terms = before if has_night else terms_of(job)
-    known = terms.get(_TYPES, {})
-    if types or known:
-        terms = {**terms, _TYPES: {**types, **known}}
+    if types:
+        terms = {**terms, _TYPES: {**types, **terms.get(_TYPES, {})}}
     if terms != before:
-        connection.execute(series.update().where(mine).values(terms=json.dumps(terms)))
+        mine = series.update().where(series.c.name == name)
+        connection.execute(mine.values(terms=json.dumps(terms)))
 
 
-def _noted(connection: sa.Connection, mine: sa.ColumnElement[bool]) -> tuple[dict[str, Any], bool]:
+def _noted(connection: sa.Connection, name: str) -> tuple[dict[str, Any], bool]:
     """The terms of a series, with the types among them, and whether it has a night.
 
     A pending one does not count: it may be taken back.
     """
     there = night.c.series == series.c.id, night.c.state != PENDING
     has_night = sa.exists().where(*there).label("has_night")
-    found = connection.execute(sa.select(series.c.terms, has_night).where(mine)).first()
+    mine = sa.select(series.c.terms, has_night).where(series.c.name == name)
+    found = connection.execute(mine).first()
     return (json.loads(found.terms or "{}"), bool(found.has_night)) if found else ({}, False)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from mondrian_ops import catalogue, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.access_policy import WAITING, check_writing
-from mondrian_ops.storage.files import make_private, new_file, remove_file
+from mondrian_ops.storage.files import make_private, new_file, remove_file, sync
 
 __all__ = ["directory_of", "file_of", "remove_used", "write"]
 
@@ -54,7 +54,10 @@ def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
         for table in tables:
             writer.write_table(table)
     if storage.is_local(file):
-        Path(storage.local_path(file)).chmod(0o600)
+        path = Path(storage.local_path(file))
+        path.chmod(0o600)
+        for above in list(path.parents)[:3]:  # or a power failure loses the name of the file
+            sync(above)
 
 
 def remove_used(series: str, number: int, files: Iterable[str]) -> None:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         publish,
         published,
         read_release,
+        report_of,
         write_part,
     )
     from mondrian_ops.storage.source import Source, Split, open_source
@@ -108,6 +109,7 @@ __all__ = [
     "read_hierarchy",
     "read_job",
     "read_release",
+    "report_of",
     "required",
     "resolved",
     "s3_endpoint",
@@ -141,6 +143,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
                 "publish",
                 "published",
                 "read_release",
+                "report_of",
                 "write_part",
             ),
             "source": ("Source", "Split", "open_source"),

@@ -68,6 +68,7 @@ __all__ = [
     "publish",
     "published",
     "read_release",
+    "report_of",
     "write_part",
 ]
 
@@ -225,6 +226,15 @@ def current_token(output: str) -> str | None:
     """The token with which the release at ``output`` was published; None without a release."""
     current = manifest.read(_target(output))
     return None if current is None else current.token
+
+
+def report_of(release: str) -> dict[str, Any] | None:
+    """The report of a release, unchecked; None where there is none, or it is no JSON object."""
+    try:
+        report = json_value(read_file(joined(release, _REPORT)))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return report if isinstance(report, dict) else None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.pipeline.checks import column_roles
 from mondrian_ops.pipeline.replacement import (
-    current_report,
     refuse_replacing,
     replaced_by,
     weaknesses,
@@ -295,11 +294,11 @@ def test_of_nobody_it_is_only_compared(output):
 def test_where_there_is_no_release_there_is_none_to_replace(tmp_path, content):
     if content is not None:
         (tmp_path / "_report.json").write_text(content)
-    assert current_report(str(tmp_path)) is None
+    assert storage.report_of(str(tmp_path)) is None
     refuse_replacing(a_job(output=str(tmp_path)), "a_dag")
     assert replaced_by(a_job(output=str(tmp_path))) == {}
-    assert current_report(str(tmp_path / "_report.json")) is None
-    assert current_report(f"{tmp_path}/nowhere") is None
+    assert storage.report_of(str(tmp_path / "_report.json")) is None
+    assert storage.report_of(f"{tmp_path}/nowhere") is None
 
 
 def test_an_approver_is_told_what_it_would_replace(output):

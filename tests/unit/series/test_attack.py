@@ -99,10 +99,10 @@ class Nights:
         vars(self.player).update(_read=lambda _: of_night, _drop=lambda _: drop(delivered))
         expected = len(of_night.value) - of_night.made_up.total() if rows is None else rows
         night = Noted(1, label, "in", "out", "its", expected, "published")
-        report = b'{"job": {"input": "in"}}'
+        report = {"job": {"input": "in"}}
         with (
             mock.patch("mondrian_ops.storage.current_token", return_value=current),
-            mock.patch("mondrian_ops.storage.read_file", return_value=report),
+            mock.patch("mondrian_ops.storage.report_of", return_value=report),
         ):
             if outside:
                 self.player._see_outside(label, "out")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs import minimal
+from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.job import Job
 from mondrian_ops.series import naming
 
 
@@ -33,7 +36,22 @@ def test_what_lies_beside_has_the_same_name_at_any_depth(
     )
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "s3://b-2025-06-01/out/2025-06-02",
+        "s3://b-2025-06-01/out/2025-06-02/",
+        "s3://b-2025-06-01//out/./20250603",
+        "S3://b-2025-06-01/out/2025-06-02",
+    ],
+)
+def test_a_series_of_a_store_has_one_name_however_its_output_is_spelled(output: str) -> None:
+    assert naming.name_of_series(output) == "s3://b-2025-06-01/out/*"
+
+
 def test_a_date_in_the_name_of_a_bucket_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(JobError, match="a series tells its nights apart by the date in it"):
+        naming.series_name(Job.from_dict(minimal(output="s3://b-2025-06-01/out")))
     listed = {"s3://b-2025-06-01": {"2025-06-02": True, "x": True}}
     monkeypatch.setattr(naming.storage, "names_in", listed.__getitem__)
     found = naming.outputs_beside("s3://b-2025-06-01/2025-06-03")
