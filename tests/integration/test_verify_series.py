@@ -237,14 +237,13 @@ def test_a_night_that_cannot_be_looked_at_is_told(
     assert capsys.readouterr().out.endswith("FAILED\n")
 
 
-@pytest.mark.parametrize("report", ["", "[" * 10_000, "7", '{"job": 7}', '{"job": {}}'])
-def test_what_says_not_enough_is_told(protected: Town, report: str) -> None:
+def test_what_says_not_enough_is_told(protected: Town) -> None:
     """A drop without a column, and a release from outside whose report is none."""
     drop = str(protected.job(1).input)
     pq.write_table(pq.read_table(drop).drop_columns(["zip"]), drop)
     beside = replace(protected.job(0), series=None, output=str(protected.folder / "out/2025-01-09"))
     run_elsewhere(beside)
-    Path(str(beside.output), "_report.json").write_text(report)
+    Path(str(beside.output), "_report.json").write_text("[" * 10_000)
     verdict = attacked(protected)
     lacking, unsaid = verdict["not_looked_at"]
     assert re.match("2025-01-02: .*zip", lacking)

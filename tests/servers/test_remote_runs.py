@@ -16,7 +16,9 @@ from mapped_phases import run_mapped
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.datasets.people import people
+from mondrian_ops.series import waiting
 from mondrian_ops.storage import hdfs_publication, s3_publication
+from mondrian_ops.storage.files import hdfs_client
 
 ROWS = 3000
 
@@ -231,8 +233,27 @@ def test_people_are_followed_through_the_nights_of_a_series(source, store):
             "series": {"kind": "snapshots", "protect": "intersection"},
         }
         report = pipeline.run(pipeline.load_job(night))
+        drop.unlink()
         assert report["rows"]["published"] == 900
         assert report["series"]["people"]["known_before"] == (800 if day == 2 else 0)
-    del night["series"]
-    with pytest.raises(JobError, match="it lies beside the nights of a series"):
-        pipeline.run(pipeline.load_job({**night, "output": store.url("out/2025-07-03/")}))
+    pq.write_table(rows, drop)
+    outside = {key: value for key, value in night.items() if key != "series"}
+    aside = store.url("out/2025-07-03/")
+    for output in (aside, aside.replace("s3://", "s3://@")):
+        with pytest.raises(JobError, match="it lies beside the nights of a series"):
+            pipeline.run(pipeline.load_job({**outside, "output": output}))
+    if aside.startswith("s3://"):
+        with pytest.raises(JobError, match="name the store or its connection otherwise"):
+            pipeline.run(pipeline.load_job({**night, "output": aside.replace("//", "//@", 1)}))
+    drop.unlink()
+
+
+def test_a_directory_of_rows_that_wait_is_made_private_again(hdfs_folder):
+    """A backup that was restored may have left it open."""
+    file = waiting.file_of(hdfs_folder.url("out/*"), 1, "0" * 12)
+    own = file.rpartition("/")[0]
+    directories = [storage.filesystem(each)[1] for each in (own.rpartition("/")[0], own)]
+    client = hdfs_client(file)
+    client.mkdir(directories[1], permission="755")
+    waiting.write(file, pa.schema({"age": pa.int64()}), [])
+    assert [client.info(each)["permission"] for each in directories] == ["700", "700"]

@@ -152,7 +152,7 @@ series = Table(
     Column("refit", sa.Boolean, nullable=False, server_default=sa.false()),
     UniqueConstraint("name"),
 )
-"""A series of releases, named as the pages name a dataset.
+"""A series of releases, named by its output without dates.
 
 ``terms``: the options that all its nights share, and the types of the columns that tell persons
 apart, as JSON; ``refit``: a person asked for new boundaries (`core.series_boundaries`) in the next

@@ -287,8 +287,8 @@ class Job(Options):
         choices={
             "ignore": "nothing, and its own people are not recorded",
             "warn": "a warning in the log and in the report",
-            "refuse": "nothing is published; nor if an earlier release is so large that an overlap "
-            "could not be seen",
+            "refuse": "nothing is published, also if an earlier release is so much larger that an "
+            "overlap could not be seen",
         },
         see="[Who was released before](operate.md#find-people-who-were-released-before)",
         form=PRIVACY,

@@ -139,9 +139,13 @@ class _Player:
             self._see_night(night)
         self._compare_state()
         known = {night.output for night in nights if night.state != HELD}
-        for output in outputs_beside(release):
-            if output not in known and storage.current_token(output) is not None:
-                self._see_outside(dates_in(output), output)
+        beside: list[str] = []
+        with self._skipped("beside the nights"):
+            beside = outputs_beside(release)
+        for output in beside:
+            with self._skipped(dates_in(output)):
+                if output not in known and storage.current_token(output) is not None:
+                    self._see_outside(dates_in(output), output)
         self._conclude()
         return self._found
 

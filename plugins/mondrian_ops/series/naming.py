@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from mondrian_ops import storage
 from mondrian_ops.core.dataset_name import dataset_name, day_digits
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.core.job import Job
+from mondrian_ops.storage.discovery import lies_in
 from mondrian_ops.storage.locations import remote_parts
 
 __all__ = [
+    "is_one_series",
     "is_same_night",
     "name_of_series",
     "output_of",
@@ -19,6 +22,8 @@ __all__ = [
     "place_of",
     "series_name",
 ]
+
+_YEAR = re.compile(r".*(?<!\d)(?:19|20)\d\d")  # of a date whose month and day are directories
 
 
 def series_name(job: Job) -> str:
@@ -39,6 +44,17 @@ def series_name(job: Job) -> str:
 def name_of_series(output: str) -> str:
     """The name of the series of an output, which may be relative."""
     return _without_dates(place_of(output))
+
+
+def is_one_series(one: str, other: str) -> bool:
+    """Whether two names are of one series, however they call its store, or the way to it."""
+    if one == other or storage.is_local(one) or storage.is_local(other):
+        return one == other
+    if remote_parts(one)[1] != remote_parts(other)[1]:
+        return False
+    with suppress(InputError):  # this process does not know the servers of one
+        return lies_in(one, other)
+    return False
 
 
 def is_same_night(one: str, other: str) -> bool:
@@ -64,8 +80,11 @@ def outputs_beside(output: str) -> list[str]:
     name = _without_dates(output)
     above = name.partition("*")[0].rpartition("/")[0]
     found = [above or "/"]
-    for part in output[len(above) :].strip("/").split("/"):
-        found = [each for folder in found for each in _like(folder, part)]
+    for part in name[len(above) :].strip("/").split("/"):
+        if "*" in part:
+            found = [each for folder in found for each in _dated(folder)]
+        else:
+            found = [storage.joined(folder, part) for folder in found]
     return sorted(each for each in found if _without_dates(each) == name)
 
 
@@ -75,19 +94,24 @@ def _without_dates(place: str) -> str:
     return store + dataset_name(place[len(store) :])
 
 
-def _like(folder: str, part: str) -> list[str]:
-    """The directories in a folder that may be other nights' in the place of ``part``."""
-    if not _has_digit(part):
-        return [storage.joined(folder, part)]
-    return [storage.joined(folder, each) for each in _directories_in(folder) if _has_digit(each)]
+def _dated(folder: str) -> list[str]:
+    """The directories in a folder that may have a date in the name, also one of three levels."""
+    here = _numbered(folder)
+    years = (each for each in here if _YEAR.fullmatch(each))
+    return [
+        *here,
+        *(day for year in years for month in _numbered(year) for day in _numbered(month)),
+    ]
 
 
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
-
-
-def _directories_in(directory: str) -> Iterable[str]:
+def _numbered(folder: str) -> list[str]:
+    """The directories in a folder whose name has a digit."""
     try:
-        return [name for name, is_there in storage.names_in(directory).items() if is_there]
-    except FileNotFoundError:
-        return ()
+        names = storage.names_in(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [
+        storage.joined(folder, name)
+        for name, is_directory in names.items()
+        if is_directory and any(map(str.isdigit, name))
+    ]

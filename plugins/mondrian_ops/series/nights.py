@@ -31,6 +31,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.series.history import HELD, PENDING, PUBLISHED, Waiting, nights_of, no_series
 from mondrian_ops.series.naming import (
+    is_one_series,
     is_same_night,
     name_of_series,
     output_of,
@@ -81,6 +82,7 @@ def check_new(job: Job) -> None:
     """
     name = series_name(job)
     with catalogue.current().reading() as connection:
+        _refuse_other_name(connection, name)
         refuse_other_terms(connection, name, job)
         _refuse_again(connection, name, output_of(job))
 
@@ -310,6 +312,17 @@ def _refuse_again(connection: sa.Connection, name: str, output: str) -> None:
             "rows would be published twice; deliver new or corrected rows as the drop of another "
             "day"
         )
+
+
+def _refuse_other_name(connection: sa.Connection, name: str) -> None:
+    """Raise JobError if a series is at the same place that calls its store otherwise."""
+    has_night = sa.exists().where(night.c.series == series.c.id)
+    for other in connection.scalars(sa.select(series.c.name).where(has_night)):
+        if other != name and is_one_series(other, name):
+            raise JobError(
+                f"output: this is the place of the series {storage.shown(other)}, whose nights "
+                "name the store or its connection otherwise; write the output as they do"
+            )
 
 
 def _refuse_imbalance(connection: sa.Connection, series_id: int, waits: int) -> None:

@@ -16,6 +16,7 @@ from mondrian_ops.catalogue.tables import PENDING, night, series
 from mondrian_ops.core.errors import InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
+from mondrian_ops.series.naming import is_one_series
 
 __all__ = ["keep_terms", "protects", "refuse_other_terms", "refuse_other_types", "terms_of"]
 
@@ -50,8 +51,11 @@ def protects(connection: sa.Connection, name: str) -> bool:
     A pending night counts: its release may be there already.
     """
     has_night = sa.exists().where(night.c.series == series.c.id)
-    noted = connection.scalar(sa.select(series.c.terms).where(series.c.name == name, has_night))
-    return noted is not None and json.loads(noted).get("series.protect") == "intersection"
+    noted = connection.execute(sa.select(series.c.name, series.c.terms).where(has_night)).all()
+    return any(
+        json.loads(terms).get("series.protect") == "intersection" and is_one_series(each, name)
+        for each, terms in noted
+    )
 
 
 def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from mondrian_ops import catalogue, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.access_policy import WAITING, check_writing
-from mondrian_ops.storage.files import make_private, new_file, remove_file, sync
+from mondrian_ops.storage.files import hdfs_client, make_private, new_file, remove_file, sync
+from mondrian_ops.storage.locations import is_s3
 
 __all__ = ["directory_of", "file_of", "remove_used", "write"]
 
@@ -71,8 +72,13 @@ def remove_used(series: str, number: int, files: Iterable[str]) -> None:
 
 
 def _refuse_foreign(directory: str) -> None:
-    """Raise StorageError if a local directory is not this user's, or a link."""
+    """Raise StorageError if a directory is not this user's, or a link; make it private.
+
+    S3 has no owners.
+    """
     if not storage.is_local(directory):
+        if not is_s3(directory):
+            _make_private_on_hdfs(directory)
         return
     path = Path(storage.local_path(directory))
     status = path.lstat()
@@ -82,3 +88,14 @@ def _refuse_foreign(directory: str) -> None:
             "would not be private there; remove it"
         )
     path.chmod(0o700)
+
+
+def _make_private_on_hdfs(directory: str) -> None:
+    """HDFS leaves the mode of a directory that is there already, such as a restored one."""
+    try:
+        hdfs_client(directory).chmod(storage.filesystem(directory)[1], "700")
+    except PermissionError:
+        raise StorageError(
+            f"{storage.shown(directory)}: belongs to another user, so rows that wait would not be "
+            "private there; remove it"
+        ) from None

@@ -176,7 +176,8 @@ def joined(url: str, *names: str) -> str:
     """The location with these names below another location."""
     if is_local(url):
         return str(Path(local_path(url), *names))
-    return "/".join([url.rstrip("/"), *names])
+    base, path = remote_parts(url)
+    return "/".join([base + path.rstrip("/"), *names])
 
 
 def parent_of(url: str) -> str:

@@ -93,7 +93,9 @@ def connected(base: str) -> pa_fs.FileSystem:
 def servers_of(base: str) -> set[str]:
     """The servers or the bucket; two remote URLs with one in common are on the same store."""
     scheme, _, authority = _split(base)
-    return {f"s3://{authority}"} if scheme == "s3" else {*_options(base)["servers"]}
+    if scheme == "s3":
+        return {f"s3://{authority}"}
+    return {server.lower() for server in _options(base)["servers"]}
 
 
 @lru_cache(maxsize=32)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series import attack
 from mondrian_ops.series.history import Noted
@@ -359,3 +359,12 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
     assert read.class_of.tolist() == [0, 0, 1]
     assert len({*read.value.tolist()}) == 2
     assert read.made_up == {1: 1, None: 3}
+
+
+@pytest.mark.parametrize("report", ["", "7", '{"job": 7}', '{"job": {}}'])
+def test_a_report_that_does_not_say_what_was_read_is_told(tmp_path: Path, report: str) -> None:
+    (tmp_path / "_report.json").write_text(report)
+    with pytest.raises(StorageError, match="its report does not say what it was made from"):
+        attack._input_of(str(tmp_path))
+    (tmp_path / "_report.json").write_text('{"job": {"input": "in"}}')
+    assert attack._input_of(str(tmp_path)) == "in"

@@ -11,6 +11,7 @@ from jobs import minimal
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series import naming
+from mondrian_ops.storage import look_up_with, store_access
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,8 @@ from mondrian_ops.series import naming
         ("2025/06/01", ["2025/05/31", "2024/06/01"], ["2025/06/latest", "2025/06"]),
         ("2025-06-01/a/v2", ["2025-06-02/a/v2"], ["2025-06-02/a/v1", "2025-06-02/b/v2"]),
         ("v2/2025-06-01", ["v2/2025-06-02"], ["v1/2025-06-02"]),
+        ("2025-06-01/x", ["2025/06/02/x", "20250603/x"], ["2025/06/x", "2025/06/02/y"]),
+        ("2025/06/01", ["2025-06-02", "2025_06_03"], ["2024/2025-06-02"]),
         ("daily-2025-06-01-x", ["daily-2025-06-02-x"], ["daily-2025-06-02", "2025-06-02"]),
     ],
 )
@@ -34,6 +37,32 @@ def test_what_lies_beside_has_the_same_name_at_any_depth(
     assert sorted(filter(os.path.isdir, found)) == sorted(
         str(tmp_path / each) for each in (own, *beside)
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("s3://b/out/*", "s3://@b/out/*", True),
+        ("s3://b/out/*", "s3://conn@b/out/*", True),
+        ("s3://b/out/*", "s3://c/out/*", False),
+        ("s3://b/out/*", "s3://b/other/*", False),
+        ("hdfs://nn1/out/*", "hdfs:///out/*", True),
+        ("hdfs://nn1/out/*", "hdfs://nn1:8020/out/*", True),
+        ("hdfs://nn1/out/*", "webhdfs://NN2:9870/out/*", True),
+        ("hdfs://nn1/out/*", "webhdfs://nn3:9870/out/*", False),
+        ("hdfs://nn1/out/*", "hdfs://unknown@nn1/out/*", False),
+        ("hdfs://nn1/out/*", "s3://nn1/out/*", False),
+        ("/out/*", "s3://b/out/*", False),
+        ("/out/*", "/out/*", True),
+    ],
+)
+def test_two_names_of_one_place_are_one_series(
+    monkeypatch: pytest.MonkeyPatch, one: str, other: str, same: bool
+) -> None:
+    look_up_with(None)
+    monkeypatch.setattr(store_access, "_given", {})
+    monkeypatch.setenv("MONDRIAN_OPS_WEBHDFS", "http://nn1:9870, http://nn2:9870")
+    assert naming.is_one_series(one, other) == naming.is_one_series(other, one) == same
 
 
 @pytest.mark.parametrize(
