@@ -12,8 +12,8 @@ from local_airflow import CHECKOUT, LocalAirflow
 
 FAILING_DAGS = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "failing_dags.py"
 KILLED_ONCE = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "killed_once.py"
-CALM = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}
-"""A scheduler that has nothing to do looks twice a second: five times take a quarter of a core."""
+CALM = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1"}
+"""A scheduler that has nothing to do looks once a second: five times take a quarter of a core."""
 QUASI_IDENTIFIERS = ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv"]
 _IMPORTS = """
 import sys

@@ -88,8 +88,10 @@ def check_made_good(harness: SparkHarness, cases: Sequence[Case]) -> None:
     "name",
     [
         "scatter",
-        "shuffle",
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("pushdown", "tds", "samarati")),
+        *(
+            pytest.param(name, marks=pytest.mark.soak)
+            for name in ("shuffle", "pushdown", "tds", "samarati")
+        ),
     ],
 )
 def test_every_step_disturbed_once_is_made_good(harness: Harnesses, name: str, kind: str) -> None:
