@@ -188,10 +188,12 @@ def checked(
         return Outcome(failures, figures, notes)
     figures["counterfeits"] = len(made_up)
     figures["counterfeit_classes"] = len(np.unique(made_up[:, 0]))
-    notes.append(
-        f"{in_classes(len(made_up), figures['counterfeit_classes'])}: made-up rows, which give "
-        "these classes enough sensitive values; _counterfeits.parquet says how many each class has"
-    )
+    if len(made_up):
+        notes.append(
+            f"{in_classes(len(made_up), figures['counterfeit_classes'])}: made-up rows, which give "
+            "these classes enough sensitive values; _counterfeits.parquet says how many each class "
+            "has"
+        )
     return Outcome(failures, figures, notes, classes.filter(pa.array(is_made_up)))
 
 

@@ -102,3 +102,29 @@ def refuse_a_changed_part(
     with pytest.raises(PrivacyError, match=r"k-anonymity, k = 4.*the worst has 1 rows"):
         pipeline.check(by_rows, work=work, summaries=summaries, engine=engine)
     store.put(name, written)
+
+
+def test_people_are_followed_through_the_nights_of_a_series(
+    store: Store, spark_engine: SparkEngine
+) -> None:
+    table = people(ROWS, seed=4)
+    for day in (1, 2):
+        sink = io.BytesIO()
+        pq.write_table(table.slice(50 * day, 500), sink)
+        store.put(f"drop-{day}.parquet", sink.getvalue())
+        night = {
+            "input": store.url(f"drop-{day}.parquet"),
+            "output": store.url(f"out/2025-08-0{day}"),
+            "k": 4,
+            "l": 2,
+            "quasi_identifiers": ["age", "sex", "income"],
+            "sensitive": ["diagnosis"],
+            "entity_id": "name",
+            "unlisted": "drop",
+            "series": {"kind": "snapshots", "protect": "intersection"},
+        }
+        job = pipeline.load_job(night)
+        report = pipeline.run(job, engine=spark_engine)
+        assert report["rows"]["published"] == 500
+        assert report["series"]["people"]["known_before"] == (450 if day == 2 else 0)
+    assert pipeline.verify_series(job, str(job.output))["passed"]

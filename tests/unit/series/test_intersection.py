@@ -108,6 +108,7 @@ def test_counterfeits_are_counted_with_their_classes() -> None:
         outcome, kept = checked([*persons, *made_up], len(made_up), unmatched="counterfeit")
         assert outcome.failures == []
         assert outcome.figures["counterfeits"] == len(made_up)
+        assert len(outcome.notes) == bool(made_up)
         assert outcome.figures["counterfeit_classes"] == classes
         assert outcome.counterfeits is not None
         assert outcome.counterfeits["age"].to_pylist() == [label for label, *_ in made_up]
