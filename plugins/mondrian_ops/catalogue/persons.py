@@ -135,9 +135,9 @@ def to_table(
 ) -> pa.Table:
     """The persons of a night, with the values that the series had not before (as metadata).
 
-    ``published``: a hash of what is published of the person's class. The persons are sorted by it.
-    In the order of the release, whoever has the catalogue and the release could tell without the
-    key whose row is whose.
+    ``published``: a hash of what is published of the person's class. The persons are sorted by it,
+    and not kept in the order of the release: the n-th hash would be that of the n-th row, and
+    somebody who has both would need no key.
     """
     order = np.lexsort([hashes, published])
     hashes, published, place = (each[order] for each in (hashes, published, place))
