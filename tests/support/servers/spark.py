@@ -8,12 +8,12 @@ import sys
 import sysconfig
 import urllib.request
 from http.client import HTTPException
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from servers.class_archive import BRIEF, CONF, SPARK_HOME, archived
 from servers.java import java_home
 from servers.processes import Process, ServerError, answers, free_port, wait_until
 
@@ -28,9 +28,6 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
-
-# A JVM that lives for seconds gains nothing from the compiler that is meant for hours.
-_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 # An application that spark-submit starts has one executor then.
 _ONE_CORE = " -Dspark.deploy.defaultCores=1"
@@ -81,26 +78,27 @@ class SparkCluster:
         self._count = workers
         self._cores = cores
         self._conf = conf or {}
-        self._java_options = _BRIEF if brief else ""
         self._hosts_apart = hosts_apart
-        self._home = Path(find_spec("pyspark").origin).parent
         self._web = free_port()
         self._connect_port = free_port()
         self.master = f"spark://127.0.0.1:{free_port()}"
         self.rest_port = free_port()
         self.remote = f"sc://127.0.0.1:{self._connect_port}"
         self._processes: dict[str, Process] = {}
+        self._log4j = folder / "log4j2.properties"
+        options = [BRIEF, *archived()] if brief else []
         self.settings = {
             "JAVA_HOME": java_home() or "",
-            "PYSPARK_PYTHON": str(folder / "conf" / "python"),
+            # All JVMs read it, executors and the drivers that run on the cluster among them.
+            "JDK_JAVA_OPTIONS": " ".join([f"-Dlog4j2.configurationFile={self._log4j}", *options]),
+            "PYSPARK_PYTHON": str(folder / "python"),
             "PYTHONPATH": "",
-            "SPARK_DAEMON_JAVA_OPTS": _BRIEF,  # the master and the workers have little to do
+            "SPARK_DAEMON_JAVA_OPTS": BRIEF,  # the master and the workers have little to do
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=true "
             f"-Dspark.master.rest.port={self.rest_port}{_ONE_CORE if brief else ''}",
-            "SPARK_SUBMIT_OPTS": self._java_options,
-            "SPARK_CONF_DIR": str(folder / "conf"),
-            "SPARK_HOME": str(self._home),
+            "SPARK_CONF_DIR": str(CONF),
+            "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
 
@@ -174,14 +172,8 @@ class SparkCluster:
         self._wait_for_connect()
 
     def _write_conf(self) -> None:
-        conf = self._folder / "conf"
-        conf.mkdir(exist_ok=True)
-        (conf / "log4j2.properties").write_text(_LOG4J)
-        (conf / "spark-defaults.conf").write_text(
-            f"spark.driver.defaultJavaOptions {self._java_options}\n"
-            f"spark.executor.defaultJavaOptions {self._java_options}\n"
-        )
-        python = conf / "python"
+        self._log4j.write_text(_LOG4J)
+        python = self._folder / "python"
         libraries = sysconfig.get_path("purelib")
         python.write_text(_PYTHON.format(libraries=libraries, python=sys.executable))
         python.chmod(0o755)
@@ -248,7 +240,7 @@ class SparkCluster:
 
     def _start(self, name: str, program: str, *arguments: str) -> None:
         self._processes[name] = Process(
-            [str(self._home / "bin" / program), *arguments],
+            [str(SPARK_HOME / "bin" / program), *arguments],
             self.logs / f"{name}.log",
             self.settings,
         )
