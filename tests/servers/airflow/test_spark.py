@@ -245,25 +245,57 @@ def at_work(site, dag_id, run_id, task):
     return "spark_job_id" in {each["key"] for each in found["task_state_store"]}
 
 
-@pytest.mark.parametrize(
-    "task_id", ["partition", pytest.param("anonymize_fragment", marks=pytest.mark.soak)]
-)
-def test_a_retry_finds_the_driver_that_is_there(site, runs, local, task_id):
-    name = f"killed_{task_id}"
+def killed_run(site, runs, task_id):
+    """A run one of whose tasks was killed; the drivers that were there before it."""
     before = set(site.cluster.drivers())
+    name = f"killed_{task_id}"
     runs.start("retried", name, {"job": site.spark_job(name, "cluster")})
     killed(site, runs, name, task_id)
-    assert not told_to_drivers(site) & {site.airflow.environment[name] for name in SECRET}
-    state, tasks = runs.over(name)
-    assert state == "success"
-    assert tries(tasks)[task_id] == 2
-    # One each for partition, all fragments, and the check.
-    assert list(new_drivers(site, before).values()) == ["FINISHED"] * 3
-    (again,) = [each for each in tasks if each["task_id"] == task_id]
-    log = runs.log(name, again)
+    return name, before
+
+
+def check_that_it_found_its_driver(site, runs, name, task):
+    assert task["state"] == "success"
+    assert task["try_number"] == 2
+    log = runs.log(name, task)
     assert "Reconnecting to existing job" in log or "Job already completed" in log
     assert "Spark-Submit cmd" not in log
+
+
+def test_a_retry_finds_the_driver_that_is_there(site, runs):
+    name, before = killed_run(site, runs, "partition")
+    assert not told_to_drivers(site) & {site.airflow.environment[name] for name in SECRET}
+    (again,) = until(site, runs, name, "partition", "success")
+    check_that_it_found_its_driver(site, runs, name, again)
+    stopped(site, runs, name, before)
+
+
+@pytest.mark.soak
+def test_a_run_whose_retry_found_a_driver_publishes(site, runs, local):
+    name, before = killed_run(site, runs, "anonymize_fragment")
+    state, tasks = runs.over(name)
+    assert state == "success"
+    # One each for partition, all fragments, and the check.
+    assert list(new_drivers(site, before).values()) == ["FINISHED"] * 3
+    (again,) = [each for each in tasks if each["task_id"] == "anonymize_fragment"]
+    check_that_it_found_its_driver(site, runs, name, again)
     agree(site, name, local)
+
+
+def until(site, runs, name, task_id, state):
+    """The task instances of a task, once one of them is in a state."""
+    for tasks in site.airflow.watch(*runs.started[name], every=0.2):
+        found = [each for each in tasks if each["task_id"] == task_id]
+        if state in {each["state"] for each in found}:
+            return found
+    pytest.fail(f"no {task_id} was {state}")
+
+
+def stopped(site, runs, name, before):
+    """Fail a run that has shown what it should; its drivers are over then."""
+    dag_id, run_id = runs.started[name]
+    site.airflow.request("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
+    wait_until(lambda: not {"SUBMITTED", "RUNNING"} & {*new_drivers(site, before).values()})
 
 
 @pytest.mark.soak
@@ -332,21 +364,13 @@ def test_a_deferred_task_outlives_its_triggerer(site, runs):
     name = "outlives"
     before = set(site.cluster.drivers())
     runs.start("deferred", name, {"job": site.spark_job(name, "cluster")})
-    dag_id, run_id = runs.started[name]
-    for tasks in site.airflow.watch(dag_id, run_id, every=0.2):
-        if ("partition", "deferred") in states(tasks):
-            break
-    assert ("partition", "deferred") in states(tasks)
+    until(site, runs, name, "partition", "deferred")
     site.airflow.kill_worker(TRIGGERER)
     site.airflow.start_triggerer()
-    for tasks in site.airflow.watch(dag_id, run_id, every=0.2):
-        if ("partition", "success") in states(tasks):
-            break
-    assert ("partition", "success") in states(tasks)
-    assert tries(tasks)["partition"] == 1
+    (task,) = until(site, runs, name, "partition", "success")
+    assert task["try_number"] == 1
     assert "FINISHED" in new_drivers(site, before).values()
-    site.airflow.request("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
-    wait_until(lambda: not {"SUBMITTED", "RUNNING"} & {*new_drivers(site, before).values()})
+    stopped(site, runs, name, before)
 
 
 @pytest.mark.soak
