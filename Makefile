@@ -27,8 +27,11 @@ DEALT := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --max-worker-restart 0 -
 ifdef UV
 INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
 else
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile
 endif
+# Once, on all cores: pip uses one, and uv leaves it to whoever imports a module first. Some packages
+# bring files that are no Python of this version.
+COMPILE := $(RUN) -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 
 .PHONY: help
 help: ## Show this
@@ -41,6 +44,7 @@ $(INSTALLED): requirements.txt requirements-hdfs.txt | $(RUN)
 	@echo "installing the requirements into $(VENV)"
 	@$(INSTALL) -r requirements.txt
 	@$(INSTALL) --no-deps -r requirements-hdfs.txt
+	@$(COMPILE)
 	@touch $@
 
 $(RUN):
@@ -56,6 +60,7 @@ endif
 
 $(DEVELOPING): requirements-dev.txt $(INSTALLED)
 	@$(INSTALL) -r requirements-dev.txt
+	@$(COMPILE)
 	@touch $@
 
 # By the system's C compiler; where none works, by the one that the ziglang wheel brings.
