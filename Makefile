@@ -85,11 +85,11 @@ PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 
 .PHONY: test
-test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 5 minutes
+test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 8 minutes
 	@$(PYTEST) -m "not servers" $(ARGS)
 
 .PHONY: test-servers
-test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 15 minutes
+test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
 
 .PHONY: soak
