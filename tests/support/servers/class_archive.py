@@ -51,7 +51,7 @@ server.stop()
 
 
 def archived() -> list[str]:
-    """The options of a JVM that maps the classes; the first to ask makes the archive."""
+    """The options of a JVM that maps the classes, quoted; the first to ask makes the archive."""
     state = hashlib.sha256()
     for path in (SPARK_HOME, SPARK_HOME / "jars", Path(java_home() or "") / "release"):
         state.update(f"{path} {path.stat().st_mtime_ns}".encode())
@@ -61,7 +61,7 @@ def archived() -> list[str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             _make(archive)
-    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"]
+    return [f'"-XX:SharedArchiveFile={archive}"', "-Xlog:disable"]
 
 
 def _make(archive: Path) -> None:
@@ -89,7 +89,7 @@ def _make(archive: Path) -> None:
                 "PYSPARK_PYTHON": sys.executable,
                 "SPARK_CONF_DIR": str(CONF),
                 "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_SUBMIT_OPTS": f"{BRIEF} -Xlog:disable -XX:ArchiveClassesAtExit={new}",
+                "SPARK_SUBMIT_OPTS": f'{BRIEF} -Xlog:disable "-XX:ArchiveClassesAtExit={new}"',
             },
             capture_output=True,
             text=True,

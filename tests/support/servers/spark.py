@@ -90,7 +90,9 @@ class SparkCluster:
         self.settings = {
             "JAVA_HOME": java_home() or "",
             # All JVMs read it, executors and the drivers that run on the cluster among them.
-            "JDK_JAVA_OPTIONS": " ".join([f"-Dlog4j2.configurationFile={self._log4j}", *options]),
+            "JDK_JAVA_OPTIONS": " ".join(
+                [f"-Dlog4j2.configurationFile={self._log4j.as_uri()}", *options]
+            ),
             "PYSPARK_PYTHON": str(folder / "python"),
             "PYTHONPATH": "",
             "SPARK_DAEMON_JAVA_OPTS": BRIEF,  # the master and the workers have little to do
