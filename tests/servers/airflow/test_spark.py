@@ -245,13 +245,12 @@ def at_work(site, dag_id, run_id, task):
     return "spark_job_id" in {each["key"] for each in found["task_state_store"]}
 
 
-def killed_run(site, runs, task_id):
-    """A run one of whose tasks was killed; the drivers that were there before it."""
+def killed_run(site, runs, name, task_id):
+    """Start a run and kill one of its tasks; returns the drivers that were there before it."""
     before = set(site.cluster.drivers())
-    name = f"killed_{task_id}"
     runs.start("retried", name, {"job": site.spark_job(name, "cluster")})
     killed(site, runs, name, task_id)
-    return name, before
+    return before
 
 
 def check_that_it_found_its_driver(site, runs, name, task):
@@ -263,21 +262,24 @@ def check_that_it_found_its_driver(site, runs, name, task):
 
 
 def test_a_retry_finds_the_driver_that_is_there(site, runs):
-    name, before = killed_run(site, runs, "partition")
-    assert not told_to_drivers(site) & {site.airflow.environment[name] for name in SECRET}
+    name = "found"
+    before = killed_run(site, runs, name, "partition")
+    assert not told_to_drivers(site) & {site.airflow.environment[each] for each in SECRET}
     (again,) = until(site, runs, name, "partition", "success")
     check_that_it_found_its_driver(site, runs, name, again)
     stopped(site, runs, name, before)
 
 
 @pytest.mark.soak
-def test_a_run_whose_retry_found_a_driver_publishes(site, runs, local):
-    name, before = killed_run(site, runs, "anonymize_fragment")
+@pytest.mark.parametrize("task_id", ["partition", "anonymize_fragment"])
+def test_a_run_whose_retry_found_a_driver_publishes(site, runs, local, task_id):
+    name = f"killed_{task_id}"
+    before = killed_run(site, runs, name, task_id)
     state, tasks = runs.over(name)
     assert state == "success"
     # One each for partition, all fragments, and the check.
     assert list(new_drivers(site, before).values()) == ["FINISHED"] * 3
-    (again,) = [each for each in tasks if each["task_id"] == "anonymize_fragment"]
+    (again,) = [each for each in tasks if each["task_id"] == task_id]
     check_that_it_found_its_driver(site, runs, name, again)
     agree(site, name, local)
 
