@@ -294,9 +294,13 @@ def until(site, runs, name, task_id, state):
 
 
 def stopped(site, runs, name, before):
-    """Fail a run that has shown what it should; its drivers are over then."""
+    """Fail a run that has shown what it should; its drivers are over then, and none will come."""
     dag_id, run_id = runs.started[name]
     site.airflow.request("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
+    # The next task may have begun already, and submits its driver before it is told to end.
+    tasks = site.airflow.tasks(dag_id, run_id)
+    pids = [each["pid"] for each in tasks if each["state"] == "failed" and each["pid"]]
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)))
     wait_until(lambda: not {"SUBMITTED", "RUNNING"} & {*new_drivers(site, before).values()})
 
 
