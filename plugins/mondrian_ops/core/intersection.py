@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Followed", "Tonight", "follow"]
+__all__ = ["Remainder", "Tonight", "follow"]
 
 Words = NDArray[np.uint64]
 
@@ -34,7 +34,7 @@ class Tonight(NamedTuple):
     made_up: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 
 
-class Followed(NamedTuple):
+class Remainder(NamedTuple):
     """What is left after a night, one entry per row.
 
     common
@@ -63,7 +63,7 @@ def follow(
     *,
     k: int,
     l: int,  # noqa: E741
-) -> Followed:
+) -> Remainder:
     """Intersect what was left for each person with the values of the person's class.
 
     ``before``: (rows, words) what was left before tonight, where the person is ``known`` (rows,).
@@ -86,7 +86,7 @@ def follow(
     persons = np.empty(rows, np.int64)
     persons[order] = _persons(tonight.person[order], number)[number]
     left = np.unpackbits(np.ascontiguousarray(common).view(np.uint8), axis=1).sum(axis=1)
-    return Followed(common, left < l, persons < k, changed)
+    return Remainder(common, left < l, persons < k, changed)
 
 
 def _bits(values: NDArray[np.int64], words: int) -> Words:
