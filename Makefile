@@ -29,8 +29,8 @@ INSTALL := VIRTUAL_ENV=$(VENV) uv pip install --quiet
 else
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile
 endif
-# Once, on all cores: pip uses one, and uv leaves it to whoever imports a module first. Some packages
-# bring files that are no Python of this version.
+# Once, on all cores: pip uses one, and uv leaves it to whoever imports a module first, as here what
+# only tests need. Some packages bring files that are no Python of this version.
 COMPILE := $(RUN) -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 
 .PHONY: help
@@ -60,7 +60,6 @@ endif
 
 $(DEVELOPING): requirements-dev.txt $(INSTALLED)
 	@$(INSTALL) -r requirements-dev.txt
-	@$(COMPILE)
 	@touch $@
 
 # By the system's C compiler; where none works, by the one that the ziglang wheel brings.
@@ -91,6 +90,10 @@ test: install $(DEVELOPING) ## Test all that needs no server, and a run in a rea
 .PHONY: test-servers
 test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
+
+.PHONY: test-all
+test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 26 minutes
+	@$(PYTEST) $(SERVING) $(ARGS)
 
 .PHONY: soak
 soak: install $(DEVELOPING) ## Test every fault at every point, many nights, many examples: hours
