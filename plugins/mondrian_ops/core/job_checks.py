@@ -158,6 +158,8 @@ def _check_intersection(job: Job, series: Series) -> None:
         if job.diversity != "distinct"
         else "no t, which its classes do not follow; remove t"
         if job.t is not None
+        else "algorithm: mondrian, for it forms its classes by a search of its own; change it"
+        if job.algorithm != "mondrian"
         else ""
     )
     if problem:

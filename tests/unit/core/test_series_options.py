@@ -29,6 +29,7 @@ WRONG_SERIES = [
     ({"protect": "intersection"}, {"l": None}, "series.protect: intersection needs l"),
     ({"protect": "intersection"}, {"diversity": "entropy"}, "needs diversity: distinct"),
     ({"protect": "intersection"}, {"t": 0.3}, "series.protect: intersection needs no t"),
+    ({"protect": "intersection"}, {"algorithm": "di_mondrian"}, "needs algorithm: mondrian"),
     ({"protect": "intersection"}, {}, "series.unmatched: wait needs hold_nights"),
     (
         {"refit_above": 0.2},
