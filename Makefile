@@ -92,7 +92,7 @@ test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a 
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
 
 .PHONY: test-all
-test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 26 minutes
+test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 25 minutes
 	@$(PYTEST) $(SERVING) $(ARGS)
 
 .PHONY: soak
