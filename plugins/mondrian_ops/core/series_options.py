@@ -88,9 +88,10 @@ class Series(Options):
         choices={
             "release": "those who see one release",
             "intersection": "those who hold all releases and know in which nights a person was: "
-            "at least `l` sensitive values common to all of a person's classes remain, but fewer "
-            "for those who subtract a class of one night from that of the next; needs "
-            "`entity_id`, one sensitive column and a whole `l` of `diversity: distinct`",
+            "while the person's value stays the same, at least `l` sensitive values common to all "
+            "of the person's classes remain, but fewer for those who subtract a class of one night "
+            "from that of the next; needs `entity_id`, one sensitive column and a whole `l` of "
+            "`diversity: distinct`; `cut` and `relaxed` have no effect",
         },
         form=None,
     )
