@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, pipeline
+from mondrian_ops import catalogue, pipeline, series
 from mondrian_ops.catalogue.tables import night
 from mondrian_ops.cli import main
 from mondrian_ops.core.errors import JobError, PrivacyError
@@ -90,10 +90,14 @@ def _shifted(cells, numbers):
     return lows, lows
 
 
-def test_a_person_may_have_the_next_night_fit_them_anew(tmp_path: Path, capsys) -> None:
+def test_a_person_may_have_the_next_night_fit_them_anew(
+    tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nights = stable(tmp_path)
     nights.run(0, 300)
-    assert main(["series", "refit", str(nights.output(0))]) == 0
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__HOME", str(tmp_path))
+    assert main(["series", "refit", str(nights.output(0).relative_to(tmp_path))]) == 0
+    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__HOME")
     reports = [nights.run(day, 300) for day in (1, 2)]
     shared = [report["series"]["boundaries"] for report in reports]
     assert [(each["since"], each["fitted"]) for each in shared] == [(2, "asked"), (2, "")]
@@ -116,6 +120,8 @@ def test_a_night_that_is_not_published_leaves_no_boundaries(tmp_path: Path) -> N
     held = nights.run(0, 3)
     assert held["series"]["state"] == "held"
     assert "boundaries" not in held["series"]
+    with pytest.raises(JobError, match="no night of this series has fitted any yet"):
+        series.ask_to_refit(str(nights.output(0)))
     shared = nights.run(1, 300)["series"]["boundaries"]
     assert (shared["since"], shared["fitted"]) == (2, "first")
 

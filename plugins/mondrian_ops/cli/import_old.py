@@ -40,17 +40,17 @@ def add(commands: Any) -> None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from mondrian_ops import catalogue
+    from mondrian_ops import catalogue, storage
     from mondrian_ops.catalogue import old_files
 
     if not (options.reports or options.ledger):
         raise JobError("import: name what to import: --reports, --ledger or both")
     opened, statuses = catalogue.current(), []
     if options.ledger:
-        done = old_files.import_ledger(opened, options.ledger, options.population)
+        done = old_files.import_ledger(opened, storage.resolved(options.ledger), options.population)
         statuses.append(_write_imported("ledger", done))
     if options.reports:
-        done = old_files.import_reports(opened, options.reports)
+        done = old_files.import_reports(opened, storage.resolved(options.reports))
         statuses.append(_write_imported("archive of reports", done))
     return max(statuses)
 

@@ -12,11 +12,11 @@ __all__ = ["add"]
 
 def add(commands: Any) -> None:
     """Declare the commands and their arguments."""
-    series = commands.add_parser("series", help="decide on a series of releases")
+    series = commands.add_parser("series", help="change a series of releases")
     decisions = series.add_subparsers(dest="decision", metavar="DECISION", required=True)
     refit = decisions.add_parser(
         "refit",
-        help="fit new boundaries in its next night (series.boundaries: stable); counts before and "
+        help="fit new boundaries in the next night (series.boundaries: stable); counts before and "
         "after cannot be compared",
     )
     refit.add_argument("output", metavar="DIR", help="the output of any night of the series")
@@ -24,8 +24,8 @@ def add(commands: Any) -> None:
 
 
 def _refit(options: argparse.Namespace) -> int:
-    from mondrian_ops import series
+    from mondrian_ops import series, storage
 
-    series.ask_to_refit(options.output)
-    write("the next night of the series fits new boundaries")
+    series.ask_to_refit(storage.resolved(options.output))
+    write("the next release of the series has new boundaries")
     return 0

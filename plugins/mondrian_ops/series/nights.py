@@ -106,7 +106,11 @@ def refuse_beside(job: Job) -> None:
         with opened.reading() as connection:
             is_protected = protects(connection, name_of_series(output))
     except OSError as error:
-        _LOG.warning("not known whether a series protects what lies beside the output: %s", error)
+        _LOG.warning(
+            "the job goes on, though its output may lie beside a series that protects its people: "
+            "%s",
+            error,
+        )
         return
     if is_protected:
         raise JobError(
@@ -119,13 +123,19 @@ def refuse_beside(job: Job) -> None:
 def ask_to_refit(output: str) -> None:
     """Have the next night of a series fit new boundaries; ``output``: that of any of its nights.
 
-    Raises StorageError where the catalogue has no such series.
+    Raises StorageError where the catalogue has no such series, JobError where it has no boundaries.
     """
     name = name_of_series(output)
     with catalogue.current().writing() as connection:
         asked = series.update().where(series.c.name == name).values(refit=True)
         if not connection.execute(asked).rowcount:
             raise no_series(output)
+        fitted = nights_of(name).where(night.c.boundaries.is_not(None))
+        if connection.execute(fitted).first() is None:
+            raise JobError(
+                "series.boundaries: no night of this series has fitted any yet; with `boundaries: "
+                "stable` in the job the next night fits them"
+            )
 
 
 def intend(
