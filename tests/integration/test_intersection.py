@@ -334,7 +334,7 @@ def test_no_job_without_the_series_publishes_beside_its_nights(
     away = mock.patch.object(catalogue.current(), "reading", side_effect=OSError("it is away"))
     with away, caplog.at_level("WARNING"):
         series.refuse_beside(job)
-    assert "not known whether a series protects what lies beside" in caplog.text
+    assert "may lie beside a series that protects its people" in caplog.text
 
 
 def test_the_quasi_identifiers_of_the_nights_are_the_same(tmp_path: Path) -> None:

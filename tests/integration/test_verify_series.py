@@ -162,9 +162,18 @@ def mix_classes(_: Town) -> None:
         (swap_values, r"2025-01-02: \d+ row\(s\) of the release do not match"),
         (drop_rows, r"2025-01-02: the release has \d+ rows of persons, but \d+ were published"),
         (change_drop, r"2025-01-02: \d+ row\(s\) of the release do not match"),
-        (widen_state, r"the catalogue has other values left for \d+ person\(s\)"),
-        (widen_earlier, r"the catalogue has other values left for \d+ person\(s\)"),
-        (forget_persons, r"the catalogue has other values left for \d+ person\(s\)"),
+        (
+            widen_state,
+            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
+        ),
+        (
+            widen_earlier,
+            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
+        ),
+        (
+            forget_persons,
+            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
+        ),
         (mix_classes, r"2025-01-02: \d+ row\(s\) of the release do not match"),
     ],
 )
@@ -315,7 +324,7 @@ def test_a_catalogue_without_the_classes_is_told(protected: Town) -> None:
         connection.execute(tables.night_persons.delete().where(tables.night_persons.c.night == 2))
     verdict = attacked(protected)
     assert verdict["not_looked_at"] == [
-        "2025-01-02: the catalogue does not have who was in which class"
+        "2025-01-02: the catalogue lost the persons of this night; restore a backup of it"
     ]
     assert [night["label"] for night in verdict["nights"]] == ["2025-01-01", "2025-01-03"]
     assert not verdict["failures"]

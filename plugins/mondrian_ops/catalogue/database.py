@@ -120,8 +120,8 @@ class Catalogue:
                 secret_key.write(file, key)
             if self._first_key(connection) != key:
                 raise StorageError(
-                    "catalogue: it has another key, by which the persons of the ledger cannot be "
-                    "found; import the ledger into a new catalogue, before any run, with the "
+                    "catalogue: it has another key than the ledger, so people of the ledger would "
+                    "not be found; before any run, import the ledger into a new catalogue with the "
                     "ledger's key: `xxd -p -c 32 key` prints it as the 64 digits of the "
                     "connection's password"
                 )
@@ -252,7 +252,7 @@ def _explain(context: ExceptionContext) -> None:
     """Raise an error of the database as OSError, which a retry may cure; constraints stay."""
     error = context.sqlalchemy_exception
     if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
-        raise OSError(f"{_away(error.orig)}; see to it and run again") from error
+        raise OSError(f"{_away(error.orig)}; repair or reconnect it, and run again") from error
 
 
 def _away(error: BaseException | None) -> str:

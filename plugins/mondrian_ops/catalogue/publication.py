@@ -174,7 +174,7 @@ def _best_effort(what: str) -> Iterator[None]:
         yield
     except (MondrianOpsError, OSError) as error:
         _log.warning(
-            "catalogue: a publication could not be %s, and is when the next run looks (%s)",
+            "catalogue: a publication could not be %s; the next run will do that (%s)",
             what,
             error,
         )

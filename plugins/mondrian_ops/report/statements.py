@@ -102,7 +102,7 @@ def guarantees(report: Report) -> list[Guarantee]:
 def outcome(report: Report) -> tuple[str, str]:
     """The state of the release, as the catalogue names it and as a headline."""
     if report.series and report.series.state == "held":
-        return "held", "Nothing published tonight: its rows wait"
+        return "held", "Nothing published tonight"
     decision = report.approval.decision if report.approval else ""
     if decision == "asked":
         return "waiting", "Waits for approval"

@@ -265,7 +265,9 @@ class _Player:
         with catalogue.current().reading() as connection:
             classes = of_persons.classes_in(connection, night.id)
         if classes is None:
-            raise StorageError("the catalogue does not have who was in which class")
+            raise StorageError(
+                "the catalogue lost the persons of this night; restore a backup of it"
+            )
         number = {person: release.number_of.get(key) for person, key in classes.items()}
         found: dict[int, Row] = {}
         times: Counter[int] = Counter()
@@ -399,9 +401,9 @@ class _Player:
             left = of_persons.left(connection, self._name)
         if differing := self._attacker.differing(left):
             self._found.failures.append(
-                f"the catalogue has other values left for {differing} person(s) than the releases "
-                "leave, and the next night would rely on them; restore the catalogue, or begin "
-                "another series with another output"
+                f"the catalogue and the releases differ in the values left for {differing} "
+                "person(s), and the next night relies on the catalogue; restore the catalogue, or "
+                "begin another series with another output"
             )
 
     def _conclude(self) -> None:

@@ -77,12 +77,12 @@ def without_counterfeits(job: Job, release: str, verdict: Verdict, reported: int
     if not made_up:
         return replace(verdict, passed=verdict.passed and not failures, failures=tuple(failures))
     if min(made_up.values()) < 1:
-        failures.append(f"{COUNTERFEITS}: has a class of fewer than one counterfeit; restore it")
+        failures.append(f"{COUNTERFEITS}: has a class without counterfeits; restore it")
     sizes = Counter(_texts_of(job, release))
     least = min((size - made_up[text] for text, size in sizes.items()), default=0)
     if failing := sum(size - made_up[text] < job.k for text, size in sizes.items()):
         failures.append(
-            f"{failing} of {len(sizes)} classes have fewer than k = {job.k} persons without their "
+            f"{failing} of {len(sizes)} classes have fewer than k = {job.k} rows that are not "
             "counterfeits"
         )
     if strangers := len(made_up.keys() - sizes.keys()):

@@ -141,7 +141,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _other_type(name: str) -> InputError:
     return InputError(
         f"column {name!r} has another type than in the rows that wait since an earlier night; "
-        "deliver it in the type that it had, or publish these rows first (see docs/operate.md)"
+        "deliver it in the type that it had, or end the series first (docs/operate.md says how)"
     )
 
 

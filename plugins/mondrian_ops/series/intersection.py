@@ -159,17 +159,20 @@ def checked(
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
-        f"intersection of all nights: {count} person(s) are left with fewer than {least}; if "
-        "another night was published meanwhile, run again from the partition task"
-        for count, least in ((below_l, f"l = {l} sensitive values"), (below_k, f"k = {k} persons"))
+        f"intersection of all nights: {count} person(s) are {problem}; run again from the "
+        "partition task, for another night may have been published meanwhile"
+        for count, problem in (
+            (below_l, f"left with fewer than l = {l} sensitive values"),
+            (below_k, f"in a class of fewer than k = {k} persons"),
+        )
         if count
     ]
     is_known, changed = int(known.is_known.sum()), int(followed.changed.sum())
     failures += _strangers(job, number, is_known, changed, len(hashes))
     if twice := len(hashes) - len(np.unique(hashes)):
         failures.append(
-            f"intersection of all nights: the release has {twice} row(s) too many, for each person "
-            "may have one; run again from the partition task"
+            f"intersection of all nights: the release has {twice} row(s) too many, because a "
+            "person may have only one; run again from the partition task"
         )
     if len(made_up) != counterfeits:
         failures.append(

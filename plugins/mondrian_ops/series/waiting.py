@@ -85,7 +85,7 @@ def _refuse_foreign(directory: str) -> None:
     if path.is_symlink() or status.st_uid != os.geteuid():
         raise StorageError(
             f"{storage.shown(directory)}: belongs to another user, or is a link, so rows that wait "
-            "would not be private there; remove it"
+            "would not be private there; make it a directory of this user"
         )
     path.chmod(0o700)
 
@@ -97,5 +97,5 @@ def _make_private_on_hdfs(directory: str) -> None:
     except PermissionError:
         raise StorageError(
             f"{storage.shown(directory)}: belongs to another user, so rows that wait would not be "
-            "private there; remove it"
+            "private there; make this user its owner"
         ) from None

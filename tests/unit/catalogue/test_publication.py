@@ -185,7 +185,7 @@ def test_a_catalogue_that_is_away_after_the_publication_is_told_and_settled_late
                     raise fails
         except StorageError as error:
             assert error is fails
-    assert "when the next run looks (away)" in caplog.text
+    assert "the next run will do that (away)" in caplog.text
     assert settle() is State.PUBLISHED
 
 
