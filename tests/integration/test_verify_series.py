@@ -156,24 +156,18 @@ def mix_classes(_: Town) -> None:
         connection.execute(table.update().where(table.c.night == 2).values(content=content))
 
 
+DIFFERENT = r"the catalogue and the releases differ in the values left for \d+ person\(s\)"
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         (swap_values, r"2025-01-02: \d+ row\(s\) of the release do not match"),
         (drop_rows, r"2025-01-02: the release has \d+ rows of persons, but \d+ were published"),
         (change_drop, r"2025-01-02: \d+ row\(s\) of the release do not match"),
-        (
-            widen_state,
-            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
-        ),
-        (
-            widen_earlier,
-            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
-        ),
-        (
-            forget_persons,
-            r"the catalogue and the releases differ in the values left for \d+ person\(s\)",
-        ),
+        (widen_state, DIFFERENT),
+        (widen_earlier, DIFFERENT),
+        (forget_persons, DIFFERENT),
         (mix_classes, r"2025-01-02: \d+ row\(s\) of the release do not match"),
     ],
 )
