@@ -20,6 +20,7 @@ from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
+    import pyarrow.dataset as ds
 
     from mondrian_ops.core.plan import Order, Plan
 
@@ -30,6 +31,9 @@ _Result = TypeVar("_Result")
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _SMALL_DICTIONARY_BYTES = 1 << 16
 """As written; little beside what a column of a row group has."""
+_INT96 = {"coerce_int96_timestamp_unit": "us"}
+"""Spark writes timestamps as INT96 by default; in nanoseconds, Arrow's default, those outside the
+years 1677 to 2262 overflow."""
 
 
 @contextmanager
@@ -62,12 +66,12 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
     with readable(path):
         if is_local(path):
             # Without pre-buffering, only the row group being decoded is in memory.
-            with pq.ParquetFile(local_path(path), pre_buffer=False, **options) as file:
+            with pq.ParquetFile(local_path(path), pre_buffer=False, **_INT96, **options) as file:
                 yield file
         else:
             with (
                 open_file(path) as stream,
-                pq.ParquetFile(stream, pre_buffer=True, **options) as file,
+                pq.ParquetFile(stream, pre_buffer=True, **_INT96, **options) as file,
             ):
                 yield file
 
@@ -187,10 +191,7 @@ def _filtered_rows(
     batch_rows: int,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
-
-    store, store_path = filesystem(path)
-    (fragment,) = ds.dataset(store_path, format="parquet", filesystem=store).get_fragments()
+    fragment = _dataset_fragment(path)
     if row_groups is not None:
         fragment = fragment.subset(row_group_ids=list(row_groups))
     scanner = fragment.scanner(
@@ -201,6 +202,15 @@ def _filtered_rows(
         fragment_readahead=1,
     )
     yield from scanner.to_batches()
+
+
+def _dataset_fragment(path: str) -> ds.ParquetFileFragment:
+    """The file as a reader that filters takes it."""
+    import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
+
+    store, store_path = filesystem(path)
+    read_as = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(**_INT96))
+    return read_as.make_fragment(store_path, store)
 
 
 def rows_in_reach(
@@ -214,16 +224,13 @@ def rows_in_reach(
 def _rows_in_reach(
     path: str, plan: Plan, reaches: Mapping[int, pc.Expression | None]
 ) -> dict[int, int]:
-    import pyarrow.dataset as ds
-
     def narrowed(groups: ds.ParquetFileFragment, node: int) -> ds.ParquetFileFragment | None:
         keep = reaches[node]
         left = groups if keep is None else groups.subset(keep)
         return left if left.row_groups else None
 
-    store, store_path = filesystem(path)
     with readable(path):
-        whole = ds.ParquetFileFormat().make_fragment(store_path, store)
+        whole = _dataset_fragment(path)
         whole.ensure_complete_metadata()
         return {
             leaf: sum(group.num_rows for group in groups.row_groups)

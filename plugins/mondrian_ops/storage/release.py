@@ -269,7 +269,8 @@ class ReleaseFile:
             for field in schema
             if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
-        with parquet_file(self.url, read_dictionary=text, metadata=self._footer) as file:
+        footer, _ = self._footer
+        with parquet_file(self.url, read_dictionary=text, metadata=footer) as file:
             yield from file.iter_batches(_BATCH_ROWS, columns=read)
             if not file.metadata.num_rows:
                 empty = [pa.nulls(0, field.type) for field in schema]
@@ -280,13 +281,13 @@ class ReleaseFile:
         return file_format(self.url) == "csv"
 
     @cached_property
-    def _footer(self) -> pq.FileMetaData:
+    def _footer(self) -> tuple[pq.FileMetaData, pa.Schema]:
         with parquet_file(self.url) as file:
-            return file.metadata
+            return file.metadata, file.schema_arrow
 
-    @cached_property
+    @property
     def _schema(self) -> pa.Schema:
-        return self._footer.schema.to_arrow_schema()
+        return self._footer[1]
 
     @cached_property
     def _source(self) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import index_columns, open_source, without_index
+from mondrian_ops.core.plan import Branch, Leaf, Order, Plan
+from mondrian_ops.storage import index_columns, open_source, read_release, without_index
 from source_samples import PEOPLE, read
 
 
@@ -191,3 +193,39 @@ def test_the_index_of_any_file_counts_for_all(tmp_path, which):
     source = open_source(str(tmp_path))
     assert (source.schema.names, source.index) == (["a", "b"], ("ssn",))
     assert source.rows == 6
+
+
+# Timestamps as Spark writes them, in 96 bits
+
+YEARS = pa.array([dt.datetime(y, 12, 31, 1, 2, 3, 4) for y in (1, 1500, 2024, 9999)])
+
+
+@pytest.fixture
+def of_spark(tmp_path):
+    """The path of a file that has each of ``YEARS`` in a row group of its own."""
+    path = tmp_path / "p.parquet"
+    pq.write_table(
+        pa.table({"when": YEARS}), path, row_group_size=1, use_deprecated_int96_timestamps=True
+    )
+    assert pq.read_metadata(path).schema.column(0).physical_type == "INT96"
+    return str(path)
+
+
+def test_timestamps_in_96_bits_keep_their_year(of_spark):
+    source = open_source(of_spark)
+    assert source.schema.field("when").type == pa.timestamp("us")
+    assert read(source)["when"].to_pylist() == YEARS.to_pylist()
+    for year in YEARS:
+        kept = read(source, filter=pc.field("when") <= year)["when"]
+        assert kept.to_pylist() == [each for each in YEARS.to_pylist() if each <= year.as_py()]
+    (file,) = read_release(of_spark)
+    (batch,) = file.batches()
+    assert batch.column("when").to_pylist() == YEARS.to_pylist()
+
+
+def test_no_leaf_loses_a_row_group_with_timestamps_in_96_bits(of_spark):
+    """They have no statistics, so each row group may have rows of each leaf."""
+    nodes = (Branch("when", "1900-01-01 00:00:00", 1, 2), Leaf(0), Leaf(1))
+    source = open_source(of_spark)
+    reached = source.rows_read(Plan(nodes, ((0,), (1,))), {"when": Order(pa.timestamp("us"))})
+    assert list(reached) == [{0: 4, 1: 4}]
