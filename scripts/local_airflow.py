@@ -72,6 +72,8 @@ class LocalAirflow(AirflowApi):
     :param settings: further environment variables.
     :param login: user and password of whoever uses the API, where not everybody is an admin.
     :param folder: the working directory of its processes; by default the caller's.
+    :param python: a Python in which this package and Airflow are installed; by default the caller's,
+        with the package of this checkout.
     """
 
     def __init__(
@@ -86,8 +88,10 @@ class LocalAirflow(AirflowApi):
         settings: Mapping[str, str] | None = None,
         login: tuple[str, str] | None = None,
         folder: Path | None = None,
+        python: Path | None = None,
     ) -> None:
         self.home = home
+        self._python = str(python or sys.executable)
         self._folder = folder
         self._login = login
         self._sqlite = None if database else home / "airflow.db"
@@ -97,6 +101,7 @@ class LocalAirflow(AirflowApi):
         self.environment = {
             **os.environ,
             **self._settings(dags, parallelism or max(4, os.cpu_count() or 1)),
+            **({} if python else self._checkout()),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database
             or f"sqlite:///{self._sqlite}?timeout=60",
             **self._executor(),
@@ -106,8 +111,6 @@ class LocalAirflow(AirflowApi):
         self._lock: TextIO | None = None
 
     def _settings(self, dags: Path, parallelism: int) -> dict[str, str]:
-        plugins = str(CHECKOUT / "plugins")
-        path = [plugins, *filter(None, [os.environ.get("PYTHONPATH")])]
         return {
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW_CONFIG": str(self.home / "airflow.cfg"),
@@ -123,14 +126,17 @@ class LocalAirflow(AirflowApi):
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": str(parallelism),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": plugins,
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.home / "logs"),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "NO_PROXY": "127.0.0.1,localhost",
-            "PYTHONPATH": os.pathsep.join(path),
         }
+
+    def _checkout(self) -> dict[str, str]:
+        plugins = str(CHECKOUT / "plugins")
+        path = [plugins, *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"AIRFLOW__CORE__PLUGINS_FOLDER": plugins, "PYTHONPATH": os.pathsep.join(path)}
 
     def _executor(self) -> dict[str, str]:
         if not self._broker:
@@ -218,7 +224,7 @@ class LocalAirflow(AirflowApi):
         log = self.home / "command.log"
         with log.open("ab") as errors:
             done = subprocess.run(
-                [sys.executable, "-m", "airflow", *arguments],
+                [self._python, "-m", "airflow", *arguments],
                 cwd=self._folder,
                 env=self.environment,
                 stdout=subprocess.PIPE,
@@ -250,7 +256,7 @@ class LocalAirflow(AirflowApi):
     ) -> None:
         with (self.home / f"{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
-                [*within, sys.executable, "-m", "airflow", *arguments],
+                [*within, self._python, "-m", "airflow", *arguments],
                 cwd=self._folder,
                 env={**self.environment, **(settings or {})},
                 stdin=subprocess.DEVNULL,

@@ -26,6 +26,15 @@ def installed(wheel: Path, site: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "MONDRIAN_OPS_HIERARCHIES": ""}
 
 
+def environment(wheel: Path, extras: str, folder: Path) -> Path:
+    """The Python of a new environment with the wheel and its extras, at the newest versions."""
+    called(folder, "-m", "uv", "venv", "--quiet", "--python", sys.executable, "environment")
+    python = folder / "environment" / "bin" / "python"
+    words = ("--quiet", "--python", str(python), f"mondrian-ops[{extras}] @ {wheel.as_uri()}")
+    called(folder, "-m", "uv", "pip", "install", *words)
+    return python
+
+
 def called(folder: Path, *words: str, **settings: str) -> str:
     """What this Python prints, run in a folder."""
     done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import pytest
 
 from faults.airflow_harness import watching
 from local_airflow import LocalAirflow
+from own_wheel import built, environment
 from projects import CALM, Project, airflow_of, copied, forking_with_imports, opened
+
+CATALOGUE = "a_catalogue"
+"""The connection to the catalogue of the Airflow that runs on Celery."""
 
 STORES = ("hdfs://hdfs_not_to_be_told@namenode:8020/tests", "s3://airflow-bucket")
 """What the tests of remote stores read and write; the first through a connection of its own."""
@@ -64,20 +69,29 @@ def celery_project(
 ) -> Iterator[Project]:
     """The project under the CeleryExecutor, with two workers that do one task at a time.
 
-    As in docker-compose.yaml, these know neither the database nor the key of the API's tokens.
+    It is installed as docs/deploy.md says: from the wheel and its extras alone; the catalogue is in
+    PostgreSQL. As in docker-compose.yaml, the workers know neither Airflow's database nor the key of
+    the API's tokens.
     """
     root = copied(tmp_path_factory.mktemp("celery"))
+    wheel = built(tmp_path_factory.mktemp("wheel"))
+    key = root / "catalogue.key"
+    key.write_text(secrets.token_hex(32))
+    key.chmod(0o600)
     airflow = LocalAirflow(
         root / "airflow",
         root / "dags",
         parallelism=16,  # no bound but that of the workers
         database=airflow_database(),
         broker=redis_url,
+        python=environment(wheel, "airflow,celery,postgresql", wheel.parent),
         settings={
             **CALM,
             **opened(root),
             **watching(root),
             "HELD": str(root / "held"),
+            "AIRFLOW__MONDRIAN_OPS__CATALOGUE_CONN_ID": CATALOGUE,
+            "AIRFLOW__MONDRIAN_OPS__CATALOGUE_KEY": str(key),
             "AIRFLOW__CELERY__RESULT_BACKEND": f"{redis_url.rpartition('/')[0]}/1",
             # A worker that is gone is missed after seconds, not minutes.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
@@ -86,6 +100,8 @@ def celery_project(
         },
     )
     with airflow:
+        url = airflow_database().replace("postgresql+psycopg2", "postgres")
+        airflow.command("connections", "add", CATALOGUE, "--conn-uri", url)
         for name in ("worker-0", "worker-1"):
             config = f"AIRFLOW_CONFIG={root / 'airflow' / name}.cfg"  # others' has keys too
             hidden = ("AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN")

@@ -1,4 +1,7 @@
-"""The DAGs under the CeleryExecutor: Redis, PostgreSQL, two workers that are processes apart."""
+"""The DAGs under the CeleryExecutor: Redis, PostgreSQL, two workers that are processes apart.
+
+All of it is installed from the wheel and its extras alone.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from dag_runs import asked_for, classes, form, nested, published, states, tries
 from faults.airflow_harness import TASKS, AirflowHarness
 from faults.injection import KILLS, faults_at
 from mondrian_ops import pipeline
+from mondrian_ops.catalogue import releases
 from mondrian_ops.datasets import generate
 from servers.needs import own_mounts
 from servers.processes import wait_until
@@ -48,6 +52,10 @@ def test_fragments_run_on_different_workers_at_once(celery_project):
     )
     assert published(celery_project.output("at_once")) == 60_000
     assert celery_project.leftovers("at_once") == []
+    key = bytes.fromhex((celery_project.root / "catalogue.key").read_text())
+    page = releases.id_of(key, "mondrian_anonymize", run_id, "", -1)
+    report = celery_project.airflow.request("GET", f"/mondrian_ops/releases/{page}/report.json")
+    assert report["rows"]["published"] == 60_000
 
 
 @pytest.fixture(scope="module")

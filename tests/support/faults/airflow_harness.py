@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,12 +35,12 @@ _PATIENCE_S = 600
 
 
 def watching(root: Path) -> dict[str, str]:
-    """Settings of an Airflow whose processes look at the mailbox of a project in ``root``."""
+    """Settings of an Airflow whose processes look at the mailbox of a project in ``root``.
+
+    It finds the package where that is installed, not in the checkout.
+    """
     site = Path(__file__).with_name("site")
-    return {
-        VARIABLE: str(root / "out" / "mailbox"),
-        "PYTHONPATH": os.pathsep.join([str(site), os.environ["PYTHONPATH"]]),
-    }
+    return {VARIABLE: str(root / "out" / "mailbox"), "PYTHONPATH": str(site)}
 
 
 class AirflowHarness:
