@@ -72,8 +72,8 @@ class LocalAirflow(AirflowApi):
     :param settings: further environment variables.
     :param login: user and password of whoever uses the API, where not everybody is an admin.
     :param folder: the working directory of its processes; by default the caller's.
-    :param python: a Python in which this package and Airflow are installed; by default the caller's,
-        with the package of this checkout.
+    :param python: a Python in which this package and Airflow are installed; by default the
+        caller's, with the package of this checkout.
     """
 
     def __init__(

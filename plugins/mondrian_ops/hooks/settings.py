@@ -26,6 +26,7 @@ __all__ = [
     "drift",
     "home",
     "keep_time",
+    "needs_catalogue",
     "use_settings",
 ]
 
@@ -73,6 +74,11 @@ CONFIG: dict[str, Any] = {
             "catalogue_key_conn_id": _option(
                 "A connection whose password is that key, instead of the file.",
                 example="mondrian_ops_catalogue_key",
+            ),
+            "without_catalogue": _option(
+                "What a run does that cannot use the catalogue: `refuse`, before any work, or "
+                "`publish`, with a warning in the log of the task; the pages do not show it then.",
+                default="refuse",
             ),
             "drift": _option(
                 "The pages mark a release whose loss or number of rows differs by more than this "
@@ -219,6 +225,19 @@ def drift() -> float:
     from airflow.sdk import conf
 
     return conf.getfloat(SECTION, "drift", fallback=0.2)
+
+
+def needs_catalogue() -> bool:
+    """Whether no run may begin that cannot use the catalogue. Raises JobError for another word."""
+    from airflow.sdk import conf
+
+    word = str(conf.get(SECTION, "without_catalogue", fallback="refuse"))
+    if word not in ("refuse", "publish"):
+        raise JobError(
+            f"without_catalogue: is {word!r}; give 'refuse' or 'publish' in the section "
+            "[mondrian_ops] of Airflow's configuration"
+        )
+    return word == "refuse"
 
 
 def keep_time() -> timedelta:

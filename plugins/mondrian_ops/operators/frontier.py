@@ -19,7 +19,7 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.partition import check_map_length
-from mondrian_ops.operators.release_records import record_frontier
+from mondrian_ops.operators.release_records import check_catalogue, record_frontier
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class FrontierSampleOperator(MondrianOperator):
 
         with final_errors():
             job = self.read_job(publishes=False)
+            check_catalogue()
             grid = frontier.points(_numbers("k", self.k), _numbers("l", self.l))
             check_map_length(len(grid), "k, l")
             # Apart from that of a release of the same job in this run.

@@ -22,6 +22,7 @@ from mondrian_ops.operators.base import (
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
 from mondrian_ops.operators.release_link import ReleaseLink
+from mondrian_ops.operators.release_records import check_catalogue
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class PartitionOperator(MondrianOperator):
         """Profile the source, plan on a sample, count, merge; scatter the rows where it pays."""
         with final_errors():
             job = self.read_job()
+            check_catalogue()
             check_fragments(job)
             if job.may_ask:
                 approvers(job, (), context)  # raises if nobody may approve what it makes

@@ -21,9 +21,27 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue import Catalogue
     from mondrian_ops.core.job import Job
 
-__all__ = ["record", "record_frontier", "release_id", "release_url"]
+__all__ = ["check_catalogue", "record", "record_frontier", "release_id", "release_url"]
 
 _log = logging.getLogger(__name__)
+
+
+def check_catalogue() -> None:
+    """Reach the catalogue and its key before any work is done.
+
+    Raises JobError or StorageError if it cannot be used, OSError while it cannot be reached; only
+    warns if the deployment lets runs publish without it.
+    """
+    try:
+        _catalogue().key  # noqa: B018 - connects
+    except Exception as error:
+        if settings.needs_catalogue():
+            raise
+        _log.warning(
+            "the catalogue cannot be used, so the pages will not show this run: %s: %s",
+            type(error).__name__,
+            error,
+        )
 
 
 def release_id(dag_id: str, run_id: str, group: str, map_index: int) -> str:

@@ -70,8 +70,8 @@ def celery_project(
     """The project under the CeleryExecutor, with two workers that do one task at a time.
 
     It is installed as docs/deploy.md says: from the wheel and its extras alone; the catalogue is in
-    PostgreSQL. As in docker-compose.yaml, the workers know neither Airflow's database nor the key of
-    the API's tokens.
+    PostgreSQL. As in docker-compose.yaml, the workers know neither Airflow's database nor the key
+    of the API's tokens.
     """
     root = copied(tmp_path_factory.mktemp("celery"))
     wheel = built(tmp_path_factory.mktemp("wheel"))

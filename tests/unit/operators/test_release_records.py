@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -168,3 +169,44 @@ def test_a_release_whose_catalogue_cannot_be_read_has_no_link(
     with caplog.at_level(logging.WARNING):
         assert release_url(context) == ""
     assert "has no link" in caplog.text
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    monkeypatch.setattr(pipeline, "partition", lambda *_a, **_k: pytest.fail("worked"))
+
+
+@pytest.fixture
+def unusable(monkeypatch, tmp_path):
+    """The catalogue's folder is a file."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "c.db"))
+
+
+def test_a_catalogue_that_cannot_be_reached_is_an_error_before_the_work_and_may_be_retried(
+    context, job, no_work, unusable
+):
+    with pytest.raises(OSError, match=r"file"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+def test_a_catalogue_that_is_named_wrongly_is_an_error_before_the_work(
+    context, job, no_work, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE_CONN_ID", "nowhere")
+    with pytest.raises(AirflowFailException, match=r"catalogue_conn_id: there is no connection"):
+        PartitionOperator(task_id="t", job=job).execute(context)
+
+
+def test_a_deployment_may_let_runs_publish_without_it(context, job, unusable, monkeypatch, caplog):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__WITHOUT_CATALOGUE", "publish")
+    Path(job["input"]).write_text("age\n1\n2\n3\n4\n")
+    with caplog.at_level(logging.WARNING):
+        assert PartitionOperator(task_id="t", job=job).execute(context)
+    assert "the catalogue cannot be used, so the pages will not show this run" in caplog.text
+
+
+def test_the_setting_has_two_words(context, job, no_work, unusable, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__WITHOUT_CATALOGUE", "warn")
+    with pytest.raises(AirflowFailException, match=r"without_catalogue: is 'warn'; give"):
+        PartitionOperator(task_id="t", job=job).execute(context)
