@@ -8,7 +8,7 @@ import io
 import json
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,14 @@ def _numbered(column: pa.ChunkedArray) -> pd.Series:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Without dictionary; floats with one zero and one missing value."""
+    """Without dictionary, and of a type that pyarrow compares; floats with one zero and one
+    missing value."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):
@@ -169,19 +174,12 @@ def covers(release: pa.Table, source: pa.Table) -> None:
     rows = pa.table({"class": pa.array(class_of), "original": original, "first": range(len(frame))})
     wanted = [("original", "min"), ("original", "max"), ("original", "count"), ("first", "min")]
     for each in rows.group_by("class").aggregate([*wanted, ("first", "count")]).to_batches():
-        ends = [_utc(each[f"original_{end}"], names).to_pylist() for end in ("min", "max")]
+        ends = [each[f"original_{end}"].cast(pa.string()).to_pylist() for end in ("min", "max")]
         first = each["first_min"]
         shown = [_texts(release, name).take(first).to_pylist() for name in names if name[0] == "x"]
         counts = each["original_count"].to_pylist(), each["first_count"].to_pylist()
         for low, high, present, size, *published in zip(*ends, *counts, *shown, strict=True):
             assert published == _interval(low, high, present, size, len(published) > 1)
-
-
-def _utc(values: pa.Array, names: Sequence[str]) -> pa.Array:
-    """As text; bounds are moments, which a Parquet file has in UTC."""
-    if "x_min" in names and pa.types.is_timestamp(values.type) and values.type.tz:
-        values = values.cast(pa.timestamp(values.type.unit, "UTC"))
-    return values.cast(pa.string())
 
 
 def _interval(low: str, high: str, present: int, size: int, bounds: bool) -> list[str | None]:

@@ -15,9 +15,10 @@ from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.invariance import History, kept_classes
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.algorithms.recoding import Recoding
+from mondrian_ops.core.column_types import without_dictionaries
 from mondrian_ops.core.combinations import Combinations
 from mondrian_ops.core.criteria import Privacy, SensitiveDomain
-from mondrian_ops.core.encoding import encode_ranks, without_dictionaries
+from mondrian_ops.core.encoding import encode_ranks
 from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.generalization import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy

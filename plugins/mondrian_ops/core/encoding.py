@@ -29,7 +29,6 @@ __all__ = [
     "positions",
     "ticks_per_day",
     "value_type",
-    "without_dictionaries",
 ]
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -221,32 +220,3 @@ def days(values: pa.Array) -> NDArray[np.float64]:
 def ticks_per_day(type_: pa.DataType) -> int:
     """Units per day of a timestamp, or of a date in milliseconds."""
     return _TICKS_PER_DAY["ms" if pa.types.is_date64(type_) else type_.unit]
-
-
-def without_dictionaries(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with plain values, in lists and structs too.
-
-    A dictionary may hold values that are in no row, and disclose the order of the source's rows.
-    """
-    plain = _plain_type(column.type)
-    return column if plain == column.type else column.cast(plain)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return kind.value_type
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(field) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain_field(kind.value_field), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(_plain_field(kind.value_field))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_plain_field(kind.value_field))
-    return kind
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_plain_type(field.type))

@@ -47,7 +47,7 @@ def anonymize(
     path = run.work.part_path(fragment.id)
     if measured["rows"] and not run.work.is_written(path):
         keep = None if persons is None else partial(run.work.write_persons, persons=persons)
-        storage.write_part(path, released, run.work.root, keep)
+        storage.write_part(path, released, run.work.root, keep, run.declared)
     return Summary.of(fragment, measured, started)
 
 

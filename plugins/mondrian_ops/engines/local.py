@@ -84,11 +84,19 @@ class TableSource(storage.Source):
     table: pa.Table = field(kw_only=True)
 
     @classmethod
-    def of(cls, table: pa.Table, index: Sequence[str]) -> TableSource:
+    def of(cls, table: pa.Table, index: Sequence[str], declared: pa.Schema) -> TableSource:
         """``index``: columns of a pandas index, which do not belong to the data."""
-        groups: list[tuple[int, ...]] = [(table.num_rows,)]
         return cls(
-            "", [], "parquet", table.schema, table.nbytes, groups, [], tuple(index), table=table
+            url="",
+            files=[],
+            format="parquet",
+            schema=table.schema,
+            bytes=table.nbytes,
+            _groups=[(table.num_rows,)],
+            _stamps=[],
+            index=tuple(index),
+            declared=declared,
+            table=table,
         )
 
     def batches(

@@ -163,6 +163,13 @@ class Run:
     def schema(self) -> pa.Schema:
         return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
 
+    @property
+    def declared(self) -> list[pa.Field]:
+        """The columns that are published as they are in types that are not plain."""
+        job = self.dataset.job
+        changed = {*job.quasi_identifier_names, *job.identifiers}
+        return [each for each in self.dataset.source.declared if each.name not in changed]
+
     def save_draft(self, draft: Draft) -> None:
         self.draft = draft
         if self._work is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from mondrian_ops import series, storage
+from mondrian_ops.core.column_types import as_declared, declared_fields, plain_schema
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_sections import Partitioning
@@ -230,7 +231,7 @@ def anonymize(
             "series: a table in memory cannot be a night of a series; remove series, or run the "
             "job on files"
         )
-    check_columns(job, source.schema.names)
+    check_columns(job, source)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)
     rows, seed = source.rows, job.partitioning.seed
@@ -274,7 +275,7 @@ def anonymize(
             "the release needs an approval and got none; pass approve=, a function that gets the "
             "report and returns the name of the approver"
         )
-    released = _without_dictionaries(released)
+    released, _ = as_declared(_without_dictionaries(released), run.declared)
     return (released if is_arrow else released.to_pandas()), report
 
 
@@ -294,15 +295,18 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
             raise InputError(f"duplicate column {name!r}; rename one of the two")
 
 
-def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str]]:
-    """The data of a table, and the columns of a pandas index that are left out."""
+def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str], pa.Schema]:
+    """The data of a table in plain types, the columns of a pandas index that are left out, and the
+    columns of other types, in these."""
     others: list[str] = []
     if not isinstance(table, pa.Table):
         frame, others = _with_named_levels(table, job)
         table = _arrow_of(frame)
     index = storage.index_columns(table.schema)
     names, left_out = storage.without_index(table.column_names, index, job.named_columns)
-    return _without_views(table.select(names)), [*others, *left_out]
+    table = table.select(names)
+    declared = pa.schema(declared_fields(table.schema))
+    return table.cast(plain_schema(table.schema)), [*others, *left_out], declared
 
 
 def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:
@@ -314,15 +318,6 @@ def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:
     if named:
         frame = frame.reset_index(level=named)
     return frame, [name for name in levels if name not in named]
-
-
-def _without_views(table: pa.Table) -> pa.Table:
-    """The table without metadata and string views, for which Arrow lacks many functions."""
-    fields = [
-        pa.field(each.name, pa.string() if pa.types.is_string_view(each.type) else each.type)
-        for each in table.schema
-    ]
-    return table.replace_schema_metadata().cast(pa.schema(fields))
 
 
 def _arrow_of(frame: Any) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
+from mondrian_ops.core.column_types import extension_name
 from mondrian_ops.core.errors import (
     InputError,
     JobError,
@@ -50,8 +51,9 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
     return {column: trees[name] for column, name in files.items()}
 
 
-def check_columns(job: Job, names: Sequence[str]) -> None:
-    """Raise JobError or InputError where the job does not fit columns of these ``names``."""
+def check_columns(job: Job, source: storage.Source) -> None:
+    """Raise JobError or InputError where the job does not fit the columns of its source."""
+    names = source.schema.names
     roles = {
         "identifiers": job.identifiers,
         "quasi_identifiers": job.quasi_identifier_names,
@@ -75,6 +77,13 @@ def check_columns(job: Job, names: Sequence[str]) -> None:
             f"column {name!r} has a name that Arrow's readers reserve for themselves; rename "
             "it, or leave it out"
         )
+    for field in source.declared:
+        kind = extension_name(field)
+        if field.name in job.quasi_identifier_names and kind not in (None, "arrow.json"):
+            raise JobError(
+                f"quasi_identifiers: column {field.name!r} of type {kind} cannot be generalized; "
+                "make it text, a number or a date"
+            )
     if job.makes_up:
         _refuse_columns_beside(job, names)
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():

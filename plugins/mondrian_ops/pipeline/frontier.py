@@ -107,7 +107,7 @@ def draw(
     for point in grid:
         job_at(job, point)
     source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
-    check_columns(job, source.schema.names)
+    check_columns(job, source)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
     size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))

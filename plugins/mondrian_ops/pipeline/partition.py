@@ -454,7 +454,7 @@ def _opened(job: Job, slots: int | None = None) -> Dataset:
     others = job.unlisted == "publish"
     source = storage.open_source(str(job.input), job.named_columns, others, may_be_empty=holds)
     storage.check_source(job, source)
-    check_columns(job, source.schema.names)
+    check_columns(job, source)
     if job.series is None:
         check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job), _room(job, slots))

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops.core import resource_limits
+from mondrian_ops.core.column_types import declared_fields, plain_schema
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import answers, input_errors, open_file
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.plan import Order, Plan
 
-__all__ = ["batches", "index_columns", "inspect", "parquet_file", "rows_in_reach", "without_index"]
+__all__ = [
+    "batches",
+    "in_plain_types",
+    "index_columns",
+    "inspect",
+    "parquet_file",
+    "rows_in_reach",
+    "without_index",
+]
 
 _Result = TypeVar("_Result")
 
@@ -76,29 +85,53 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
                 yield file
 
 
-def inspect(files: Sequence[str]) -> tuple[pa.Schema, list[tuple[int, ...]], set[str]]:
-    """The schema that all files share, for each file the rows of its row groups, and the columns
-    that are a pandas index in any file; reads the footers only.
+class Inspected(NamedTuple):
+    """What the footers of some files say.
+
+    Attributes:
+        schema: the columns that all files share, in plain types.
+        groups: for each file the rows of its row groups.
+        pandas_index: the columns that are a pandas index in any file.
+        declared: the fields that all files declare in one type that is not plain.
+    """
+
+    schema: pa.Schema
+    groups: list[tuple[int, ...]]
+    pandas_index: set[str]
+    declared: list[pa.Field]
+
+
+def inspect(files: Sequence[str]) -> Inspected:
+    """What the files have; reads the footers only.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
     footers = _of_each(_footer, files)
-    first, groups, index = next(footers)
-    _refuse_duplicates(files[0], first)
-    _refuse_views(files[0], first)
-    groups_of_files = [groups]
-    plain = False
-    for path, (schema, groups, of_file) in zip(files[1:], footers, strict=True):
-        groups_of_files.append(groups)
-        index |= of_file
-        if not schema.equals(first):
-            _refuse_mixture(path, schema, files[0], first)
-            plain = True
-    return (_plain(first) if plain else first), groups_of_files, index
+    written, groups = next(footers)
+    _refuse_duplicates(files[0], written)
+    first = plain_schema(written)
+    found = Inspected(first, [groups], index_columns(written), declared_fields(written))
+    is_mixed = False
+    for path, (schema, groups) in zip(files[1:], footers, strict=True):
+        found.groups.append(groups)
+        if schema.equals(written, check_metadata=True):
+            continue
+        found.pandas_index.update(index_columns(schema))
+        plain = plain_schema(schema)
+        if not plain.equals(first):
+            _refuse_mixture(path, plain, files[0], first)
+            is_mixed = True
+        declared = {field.name: field for field in declared_fields(schema)}
+        found.declared[:] = [
+            field
+            for field in found.declared
+            if field.name in declared and field.equals(declared[field.name], check_metadata=True)
+        ]
+    return found._replace(schema=_common(first)) if is_mixed else found
 
 
-def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...], set[str]]:
+def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
     with parquet_file(path) as file:
         metadata = file.metadata
         if metadata.num_columns > resource_limits.limit("columns"):
@@ -109,8 +142,7 @@ def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...], set[str]]:
         groups = tuple(
             metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
         )
-        schema = file.schema_arrow
-        return _bare(schema), groups, index_columns(schema)
+        return file.schema_arrow, groups
 
 
 def batches(
@@ -142,7 +174,7 @@ def batches(
             target = target.set(at, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
         raw = _all_rows(path, columns, batch_rows, row_groups, encoded)
     else:
-        raw = _filtered_rows(path, columns, keep, batch_rows, row_groups)
+        raw = _filtered_rows(path, read, columns, keep, batch_rows, row_groups)
     with readable(path):
         for batch in raw:
             yield _conform(batch, target)
@@ -186,14 +218,24 @@ def _all_rows(
 
 def _filtered_rows(
     path: str,
+    read: Sequence[str],
     columns: Sequence[str],
     keep: pc.Expression,
     batch_rows: int,
     row_groups: Sequence[int] | None,
 ) -> Iterator[pa.RecordBatch]:
+    """The rows for which ``keep`` is true; ``read``: ``columns``, and those that it names."""
     fragment = _dataset_fragment(path)
     if row_groups is not None:
         fragment = fragment.subset(row_group_ids=list(row_groups))
+    plain = plain_schema(fragment.physical_schema)
+    if any(plain.field(name).type != fragment.physical_schema.field(name).type for name in read):
+        # Arrow's reader cannot filter some of these types.
+        numbers = [group.id for group in _in_reach(fragment, keep).row_groups]
+        target = pa.schema([plain.field(name) for name in read])
+        for batch in _all_rows(path, read, batch_rows, numbers, []):
+            yield _conform(batch, target).filter(keep).select(list(columns))
+        return
     scanner = fragment.scanner(
         columns=list(columns),
         filter=keep,
@@ -213,6 +255,14 @@ def _dataset_fragment(path: str) -> ds.ParquetFileFragment:
     return read_as.make_fragment(store_path, store)
 
 
+def _in_reach(groups: ds.ParquetFileFragment, keep: pc.Expression) -> ds.ParquetFileFragment:
+    """The row groups that statistics cannot exclude: all if Arrow cannot compare the type's."""
+    try:
+        return groups.subset(keep, schema=plain_schema(groups.physical_schema))
+    except pa.ArrowNotImplementedError:
+        return groups
+
+
 def rows_in_reach(
     files: Sequence[str], plan: Plan, orders: Mapping[str, Order]
 ) -> Iterator[dict[int, int]]:
@@ -226,7 +276,7 @@ def _rows_in_reach(
 ) -> dict[int, int]:
     def narrowed(groups: ds.ParquetFileFragment, node: int) -> ds.ParquetFileFragment | None:
         keep = reaches[node]
-        left = groups if keep is None else groups.subset(keep)
+        left = groups if keep is None else _in_reach(groups, keep)
         return left if left.row_groups else None
 
     with readable(path):
@@ -243,6 +293,11 @@ def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_
     return map(work, files) if is_local(files[0]) else answers(work, files)
 
 
+def in_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch in plain types."""
+    return _conform(batch, plain_schema(batch.schema))
+
+
 def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(target, check_metadata=True):
         return batch
@@ -255,37 +310,23 @@ def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def _bare(schema: pa.Schema) -> pa.Schema:
-    # Neither a writer's metadata nor its promise of no missing values is part of the data.
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
+def _common(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _common_type(field.type)) for field in schema])
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without the writer's choices: dictionary encoding, width of offsets."""
+def _common_type(kind: pa.DataType) -> pa.DataType:
+    """The type of files that differ in their writers' choices: dictionaries, width of offsets."""
     if pa.types.is_dictionary(kind):
-        return _plain_type(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _common_type(kind.value_type)
+    if pa.types.is_large_string(kind):
         return pa.string()
-    return kind
+    return pa.binary() if pa.types.is_large_binary(kind) else kind
 
 
 def _refuse_duplicates(path: str, schema: pa.Schema) -> None:
     for name, times in Counter(schema.names).items():
         if times > 1:
             raise InputError(f"{shown(path)}: duplicate column {name!r}; rename one of the two")
-
-
-def _refuse_views(path: str, schema: pa.Schema) -> None:
-    for field in schema:
-        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
-            raise InputError(
-                f"{shown(path)}: column {field.name!r} is of type {field.type}, for which Arrow "
-                "has few functions; write it as plain text"
-            )
 
 
 def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -> None:
@@ -302,8 +343,8 @@ def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -
                 f"{shown(path)}: column {field.name!r} of {beside} is missing; "
                 "give files of one schema"
             )
-        kind = _plain_type(schema.field(field.name).type)
-        if kind != _plain_type(field.type):
+        kind = _common_type(schema.field(field.name).type)
+        if kind != _common_type(field.type):
             raise InputError(
                 f"{shown(path)}: column {field.name!r} is {kind}, in {beside} {field.type}; "
                 "give files of one schema"

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Collection, Iterator
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mondrian_ops.core.column_types import as_declared, plain_schema
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import hdfs_publication, local_publication, manifest, s3_publication
 from mondrian_ops.storage.access_policy import check_writing
@@ -55,7 +57,7 @@ from mondrian_ops.storage.locations import (
     remote_parts,
     shown,
 )
-from mondrian_ops.storage.parquet_files import parquet_file
+from mondrian_ops.storage.parquet_files import in_plain_types, parquet_file
 
 if TYPE_CHECKING:
     from mondrian_ops.storage.source import Source
@@ -76,6 +78,7 @@ _REPORT = "_report.json"
 _REPORT_KEYS = frozenset(
     {"job", "equivalence_classes"}
 )  # keys by which a report of this package is recognized
+_SCHEMA = "ARROW:schema"
 _BATCH_ROWS = 1 << 17  # small enough that the next batch reuses its memory, still in the caches
 
 
@@ -84,6 +87,7 @@ def write_part(
     table: pa.Table,
     grows_in: str | None = None,
     on_digest: Callable[[str], None] | None = None,
+    declared: Iterable[pa.Field] = (),
 ) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
 
@@ -92,28 +96,36 @@ def write_part(
 
     ``grows_in``: a directory for the part until it is whole; one that is not published beneath it.
     ``on_digest``: called with the digest of its content before the part appears under its name.
+    ``declared``: as :func:`as_declared` takes it.
 
-    Only the rows are written: no schema or pandas metadata, no column statistics, and no dictionary
-    entry that no row refers to, for a reader would find it in the file.
+    Only the rows and their types are written: no metadata of pandas or of a field, no column
+    statistics, and no dictionary entry that no row refers to, for a reader would find it in the
+    file.
 
     Raises:
         StorageError: the working directory vanished.
     """
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
+    typed, schema = as_declared(clean, declared)
     try:
         with new_file(path, durable=True, grows_in=grows_in, replace=False) as file:
             if on_digest is None:
-                _write_rows(clean, file)
+                _write_rows(typed, schema, file)
                 return
             sink = manifest.DigestingSink(file)
-            _write_rows(clean, sink)
+            _write_rows(typed, schema, sink)
             on_digest(sink.digest)
     except FileNotFoundError:
         raise _vanished(path) from None
 
 
-def _write_rows(table: pa.Table, sink: Any) -> None:
-    pq.write_table(table, sink, compression="zstd", write_statistics=False, store_schema=False)
+def _write_rows(table: pa.Table, schema: pa.Schema, sink: Any) -> None:
+    options = {"compression": "zstd", "write_statistics": False, "store_schema": False}
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        writer.write_table(table)
+        # Parquet itself has no durations, and of a time zone only whether there is one. Arrow would
+        # store the schema of `table`, whose texts are dictionaries.
+        writer.add_key_value_metadata({_SCHEMA: b64encode(schema.serialize())})
 
 
 def _vanished(path: str) -> StorageError:
@@ -255,7 +267,7 @@ class ReleaseFile:
         return list(self._schema.names)
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, at least one batch; text as dictionaries, the form in which it is counted.
+        """The rows in plain types, at least one batch; text as dictionaries, as it is counted.
 
         Only those of ``columns`` that the file has are read; all if None.
         """
@@ -271,7 +283,7 @@ class ReleaseFile:
         ]
         footer, _ = self._footer
         with parquet_file(self.url, read_dictionary=text, metadata=footer) as file:
-            yield from file.iter_batches(_BATCH_ROWS, columns=read)
+            yield from map(in_plain_types, file.iter_batches(_BATCH_ROWS, columns=read))
             if not file.metadata.num_rows:
                 empty = [pa.nulls(0, field.type) for field in schema]
                 yield pa.RecordBatch.from_arrays(empty, schema=schema)
@@ -283,7 +295,7 @@ class ReleaseFile:
     @cached_property
     def _footer(self) -> tuple[pq.FileMetaData, pa.Schema]:
         with parquet_file(self.url) as file:
-            return file.metadata, file.schema_arrow
+            return file.metadata, plain_schema(file.schema_arrow)
 
     @property
     def _schema(self) -> pa.Schema:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mondrian_ops.core import resource_limits
+from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.access_policy import check_reading
@@ -64,9 +65,10 @@ class Source:
         url: as the job gives it.
         files: its data files, sorted; the order in which they are read.
         format: ``parquet`` or ``csv``, the same for all files.
-        schema: columns and types, the same in every batch; no metadata.
+        schema: columns and plain types, the same in every batch; no metadata.
         bytes: size of the files.
         index: columns that are a pandas index and no part of the data; not in ``schema``.
+        declared: the columns whose type in the files is not plain, such as a UUID, in that type.
     """
 
     url: str
@@ -77,6 +79,7 @@ class Source:
     _groups: list[tuple[int, ...]] = field(repr=False)  # by file, the rows of its row groups
     _stamps: list[str] = field(repr=False)  # by file
     index: tuple[str, ...] = ()
+    declared: pa.Schema = field(default_factory=lambda: pa.schema([]), repr=False)
 
     @cached_property
     def rows(self) -> int:
@@ -214,13 +217,14 @@ class Source:
     def to_json(self) -> dict[str, Any]:
         """A JSON value from which another process opens the source without inspecting its files."""
         value = {each.name: getattr(self, each.name) for each in fields(self)}
-        return value | {"schema": self.schema.serialize().to_pybytes().hex()}
+        return value | {name: _hex(value[name]) for name in ("schema", "declared")}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Source:
         """The source of :meth:`to_json`; a change since then is noticed when it is read."""
         decoded = {
-            "schema": pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(value["schema"]))),
+            "schema": _of_hex(value["schema"]),
+            "declared": pa.schema(declared_fields(_of_hex(value["declared"]))),
             "_groups": [tuple(groups) for groups in value["_groups"]],
             "index": tuple(value["index"]),
         }
@@ -283,18 +287,27 @@ def open_source(
     files = [file.url for file in entries]
     kind = _one_format(files)
     if kind == "parquet":
-        schema, groups, index = parquet_files.inspect(files)
+        schema, groups, index, declared = parquet_files.inspect(files)
     else:
         schema, groups = csv_files.inspect(files, None if others else named)
-        index = parquet_files.index_columns(schema)
+        index, declared = parquet_files.index_columns(schema), []
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
     size = sum(file.bytes for file in entries)
     stamps = [file.stamp for file in entries]
-    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out))
+    kept = pa.schema([each for each in declared if each.name in data])
+    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out), kept)
     if source.rows == 0 and not may_be_empty:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
+
+
+def _hex(schema: pa.Schema) -> str:
+    return bytes(schema.serialize().to_pybytes()).hex()
+
+
+def _of_hex(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
 
 
 def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:

@@ -8,14 +8,16 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hard_tables import CANARY, WAYS, attempt, covers, people
+from source_samples import write_declared
 
 ROWS = 60
 INT64 = 2**63
@@ -30,6 +32,13 @@ def cast(values: Sequence[int | None], ticks: pa.DataType, type_: pa.DataType) -
     return cycled(values, ticks).cast(type_)
 
 
+class Declared(NamedTuple):
+    """A column for whose type a file declares another one."""
+
+    values: pa.Array
+    kind: pa.DataType
+
+
 def not_utf8() -> pa.Array:
     texts = cycled([b"\xff\xfe", CANARY.encode()])
     return pa.Array.from_buffers(pa.string(), ROWS, texts.buffers())
@@ -41,6 +50,7 @@ def dictionary(places: int, values: Sequence[Any]) -> pa.Array:
     )
 
 
+MONTHS = pa.array(pd.period_range("2024-01", periods=ROWS, freq="M"))
 _MOMENTS = [
     dt.datetime(2024, 3, 31, 0, 30, tzinfo=dt.UTC),
     dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC),  # an hour later by the clock of Rome: two
@@ -77,10 +87,12 @@ INTERVALS: dict[str, pa.Array] = {
     "one number": cycled([5]),
     "all numbers different": pa.array(range(ROWS)),
     "a dictionary of floats": dictionary(4, [1.5, NAN, -0.0, 0.0]),
+    "narrow decimals": cycled([Decimal("1.5"), None, Decimal("-2.25")], pa.decimal32(5, 2)),
+    "decimals of 64 bits": cycled([Decimal("1.5"), None, Decimal(10) ** 15], pa.decimal64(18, 2)),
     "a dictionary of int64": cycled([-INT64, INT64 - 1, 0, None], pa.int64()).dictionary_encode(),
 }
 
-TEXTS: dict[str, pa.Array] = {
+TEXTS: dict[str, pa.Array | Declared] = {
     "missing text": pa.nulls(ROWS, pa.string()),
     "no type at all": pa.nulls(ROWS),
     "a dictionary of nothing": pa.nulls(ROWS, pa.dictionary(pa.int32(), pa.string())),
@@ -93,12 +105,14 @@ TEXTS: dict[str, pa.Array] = {
     ),
     "long texts": cycled(["x" * 4_000, "y" * 4_000, "x" * 3_999 + "y"]),
     "large_string": cycled(["a", "b", None], pa.large_string()),
+    "views of text": Declared(cycled(["a", "b", None, "c", "", "ab"]), pa.string_view()),
+    "JSON": Declared(cycled(['{"a": 1}', "[]", None]), pa.json_()),
     "a huge dictionary": dictionary(7, [f"v{at}" for at in range(100_000)]),
     "a dictionary with a value twice": dictionary(4, ["a", "a", "b", "c"]),
     "booleans": cycled([True, False, None]),
 }
 
-REFUSED: dict[str, tuple[pa.Array, tuple[str, ...]]] = {
+REFUSED: dict[str, tuple[pa.Array | Declared, tuple[str, ...]]] = {
     "infinite": (cycled([1.0, INF, -INF, NAN]), ("'x'", "2 infinite", "make them missing")),
     "a span beyond floats": (cycled([1e308, -1e308, 0.0]), ("'x'", "so far apart")),
     "lists": (cycled([[1], [2, 3], None]), ("'x'", "flatten")),
@@ -111,7 +125,8 @@ REFUSED: dict[str, tuple[pa.Array, tuple[str, ...]]] = {
         ("'x'", "make it text"),
     ),
     "durations": (cast([0, 5, INT64 - 1], pa.int64(), pa.duration("ns")), ("'x'", "a number")),
-    "narrow decimals": (cycled([Decimal("1.5"), None], pa.decimal32(5, 2)), ("decimal128",)),
+    "bytes by views": (Declared(cycled([b"a", b"b"]), pa.binary_view()), ("'x'", "make it text")),
+    "months of pandas": (MONTHS, ("'x'", "pandas.period", "make it")),
     "an unknown time zone": (
         cast([0, 86400], pa.int64(), pa.timestamp("ms", "Mars/Phobos")),
         ("'x'", "Mars/Phobos", "convert the column to UTC"),
@@ -136,10 +151,18 @@ REFUSED: dict[str, tuple[pa.Array, tuple[str, ...]]] = {
 }
 
 
-def write(here: Path, table: pa.Table) -> None:
+def write(here: Path, table: pa.Table, x: pa.DataType | None = None) -> None:
+    """Write the source of a job; its column x declares the type ``x``."""
     here.mkdir(exist_ok=True)
     (here / "in").mkdir()
-    pq.write_table(table, here / "in" / "people.parquet", row_group_size=17)
+    declared = {} if x is None else {"x": x}
+    write_declared(here / "in" / "people.parquet", table, declared, row_group_size=17)
+
+
+def write_people(here: Path, column: pa.Array | Declared) -> None:
+    """Write people with this column x."""
+    values, kind = column if isinstance(column, Declared) else (column, None)
+    write(here, people(ROWS, x=values), kind)
 
 
 CASES = [*INTERVALS, *TEXTS]
@@ -162,7 +185,7 @@ def some_of_each() -> list[Any]:
 
 @pytest.mark.parametrize(("case", "role"), some_of_each())
 def test_a_hard_column_is_released(tmp_path, case, role):
-    write(tmp_path, people(ROWS, x=(INTERVALS | TEXTS)[case]))
+    write_people(tmp_path, (INTERVALS | TEXTS)[case])
     release = attempt(tmp_path, ROWS, **ROLES[role])
     assert not isinstance(release, str), release
     if case in INTERVALS and role.startswith("as it is") and "algorithm" not in ROLES[role]:
@@ -172,7 +195,7 @@ def test_a_hard_column_is_released(tmp_path, case, role):
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_column_that_no_algorithm_can_take(tmp_path, case):
     column, words = REFUSED[case]
-    write(tmp_path, people(ROWS, x=column))
+    write_people(tmp_path, column)
     for name in ("gain", "samarati"):
         error = attempt(tmp_path, ROWS, **WAYS[name])
         assert isinstance(error, str), name

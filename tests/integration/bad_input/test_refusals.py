@@ -442,17 +442,6 @@ def test_a_grid_too_narrow_for_its_numbers():
     refused(lambda: anonymize(table, job), InputError, "'age'", "use a larger step")
 
 
-def test_string_views_are_refused_in_a_file_and_taken_in_memory(site):
-    table = canary_people(40)
-    views = table.set_column(2, "country", table["country"].cast(pa.string_view()))
-    pq.write_table(views, site.input)
-    before = site.state()
-    refused(lambda: site.run(), InputError, "'country'", "people.parquet", "plain text")
-    assert site.state() == before
-    released, _ = anonymize(views, {"k": 2, "quasi_identifiers": ["age", "country"]})
-    assert released.num_rows == 40
-
-
 # A CSV file without its header: the names of its columns are a person's values
 
 

@@ -16,8 +16,14 @@ import pytest
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.plan import Branch, Leaf, Order, Plan
-from mondrian_ops.storage import index_columns, open_source, read_release, without_index
-from source_samples import PEOPLE, read
+from mondrian_ops.storage import (
+    Source,
+    index_columns,
+    open_source,
+    read_release,
+    without_index,
+)
+from source_samples import PEOPLE, read, write_declared
 
 
 def test_filter_works_on_dictionary_columns(tmp_path):
@@ -229,3 +235,102 @@ def test_no_leaf_loses_a_row_group_with_timestamps_in_96_bits(of_spark):
     source = open_source(of_spark)
     reached = source.rows_read(Plan(nodes, ((0,), (1,))), {"when": Order(pa.timestamp("us"))})
     assert list(reached) == [{0: 4, 1: 4}]
+
+
+# Views of text and bytes, as Polars, delta-rs and others declare them
+
+VIEWED = pa.table(
+    {
+        "town": ["a", "a", "b", "b", None, None, "c", None],
+        "key": [b"a", b"a", b"b", b"b", None, None, b"c", None],
+        "names": pa.array([["x"], [], None, ["y", None]] * 2),
+        "place": pa.array([{"street": "x"}, {"street": None}] * 4),
+        "age": range(8),
+    }
+)
+VIEWS = {
+    "town": pa.string_view(),
+    "key": pa.binary_view(),
+    "names": pa.list_(pa.field("element", pa.string_view())),
+    "place": pa.struct([("street", pa.string_view())]),
+}
+
+
+@pytest.fixture
+def of_views(tmp_path):
+    path = tmp_path / "p.parquet"
+    write_declared(path, VIEWED, VIEWS, row_group_size=2)
+    return str(path)
+
+
+def test_views_are_the_texts_and_bytes_that_they_show(of_views):
+    source = open_source(of_views)
+    plain = [pa.string(), pa.binary(), pa.list_(pa.field("element", pa.string()))]
+    assert [*source.schema.types] == [*plain, VIEWED.schema.field("place").type, pa.int64()]
+    assert read(source).to_pydict() == VIEWED.to_pydict()
+    assert read(source, dictionaries=True).to_pydict() == VIEWED.to_pydict()
+    (file,) = read_release(of_views)
+    assert pa.Table.from_batches(file.batches()).to_pydict() == VIEWED.to_pydict()
+
+
+TOWN = pc.field("town")
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        TOWN == "a",
+        TOWN <= "b",
+        (TOWN <= "a") | TOWN.is_null(),
+        (TOWN > "a") & ~TOWN.is_null(),
+        TOWN.isin(["a", "c"]) | TOWN.is_null(),
+        (pc.field("age") > 2) & (TOWN > "a"),
+        pc.field("age") > 2,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("columns", [["town", "age"], ["names", "age"]])
+def test_a_filter_finds_views(of_views, keep, columns):
+    kept = read(open_source(of_views), columns=columns, filter=keep)
+    assert kept.equals(VIEWED.filter(keep).select(columns).cast(kept.schema))
+
+
+def test_no_leaf_loses_a_row_group_with_views(of_views):
+    nodes = (Branch("town", "a", 1, 2), Leaf(0), Leaf(1))
+    orders = {"town": Order(pa.string())}
+    (reached,) = open_source(of_views).rows_read(Plan(nodes, ((0,), (1,))), orders)
+    assert reached[0] >= 6  # groups of a, of missing ones, and of c beside a missing one
+    assert reached[1] >= 4  # of b and of c
+
+
+def test_views_in_one_file_and_text_in_another_are_one_column(tmp_path):
+    write_declared(tmp_path / "a.parquet", VIEWED, VIEWS)
+    wide = pa.schema([("town", pa.large_string()), ("key", pa.large_binary())])
+    pq.write_table(
+        VIEWED.set_column(0, "town", VIEWED["town"].cast(wide.field("town").type)).set_column(
+            1, "key", VIEWED["key"].cast(wide.field("key").type)
+        ),
+        tmp_path / "b.parquet",
+    )
+    source = open_source(str(tmp_path))
+    assert [*source.schema.types][:2] == [pa.string(), pa.binary()]
+    assert read(source).num_rows == 16
+
+
+# Types that Arrow computes with only in part
+
+
+def test_types_that_are_not_plain_are_read_as_plain_ones_and_declared(tmp_path):
+    uuids = pa.array([b"0" * 16, None], pa.binary(16)).cast(pa.uuid())
+    table = pa.table({"id": uuids, "age": [1, 2]})
+    for name in "ab":
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    source = open_source(str(tmp_path))
+    assert source.schema.field("id").type == pa.binary(16)
+    assert [field.name for field in source.declared] == ["id"]
+    again = Source.from_json(json.loads(json.dumps(source.to_json())))
+    assert again.declared.equals(source.declared, check_metadata=True)
+    assert read(again)["id"].to_pylist() == [b"0" * 16, None] * 2
+    plain = table.set_column(0, "id", uuids.cast(pa.binary(16)))
+    pq.write_table(plain, tmp_path / "c.parquet")
+    assert open_source(str(tmp_path)).declared.names == []  # not each file says so

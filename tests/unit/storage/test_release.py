@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import datetime as dt
+import json
+from base64 import b64decode
+from decimal import Decimal
+
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import check_output, files, publish, read_release, write_part
 from object_store import ObjectStore, connect
@@ -25,7 +32,11 @@ def test_a_part_holds_the_rows_and_nothing_else(tmp_path):
     write_part(str(path), table.replace_schema_metadata({"secret": CANARY}))
     assert names(tmp_path) == [path.name]
     metadata = pq.read_metadata(path)
-    assert metadata.metadata is None
+    assert [*metadata.metadata] == [b"ARROW:schema"]
+    (written,) = metadata.metadata.values()
+    assert CANARY.encode() not in b64decode(written)
+    plain = pa.schema([("age", pa.string()), ("n", pa.int8())])
+    assert pq.read_schema(path).equals(plain, check_metadata=True)
     assert metadata.schema.to_arrow_schema().field("n").type == pa.int8()
     for column in range(metadata.num_columns):
         assert not metadata.row_group(0).column(column).is_stats_set
@@ -70,24 +81,67 @@ def test_unused_dictionary_entries_do_not_reach_the_file(tmp_path, monkeypatch, 
     assert pq.read_table(path)["t"].to_pylist() == ["a", None]
 
 
-def test_types_survive_without_the_schema_of_the_writer(tmp_path):
-    import datetime as dt
-    from decimal import Decimal
-
+def test_a_part_has_the_types_of_its_columns(tmp_path):
+    moment = dt.datetime(2024, 1, 2, 3, 4, 5, 6)
+    zoned = pa.timestamp("us", "Europe/Berlin")
     table = pa.table(
         {
-            "when": pa.array([dt.datetime(2024, 1, 2, 3, 4, 5, 6)], pa.timestamp("us")),
-            "zoned": pa.array([dt.datetime(2024, 1, 2)], pa.timestamp("us", tz="UTC")),
+            "when": pa.array([moment], pa.timestamp("us")),
+            "utc": pa.array([moment], pa.timestamp("us", tz="UTC")),
+            "zoned": pa.array([moment], zoned),
+            "zones": pa.array([[moment]], pa.list_(pa.field("element", zoned))),
+            "span": pa.array([5], pa.duration("ms")),
             "day": pa.array([dt.date(2024, 1, 2)]),
             "money": pa.array([Decimal("1.20")]),
             "yes": pa.array([True]),
             "small": pa.array([1], pa.uint8()),
             "ratio": pa.array([0.5], pa.float32()),
             "text": pa.array(["x"]),
+            "wide": pa.array(["x"], pa.large_string()),
         }
     )
     write_part(str(tmp_path / "part-0.parquet"), table)
-    assert pq.read_table(tmp_path / "part-0.parquet").equals(table)
+    read = pq.read_table(tmp_path / "part-0.parquet")
+    assert read.equals(table)
+    assert read.schema.equals(table.schema, check_metadata=True)
+    (file,) = read_release(str(tmp_path))
+    plain = pa.Table.from_batches(file.batches()).drop_columns(["text", "wide"])
+    assert plain.equals(table.drop_columns(["text", "wide"]))
+
+
+def test_a_part_declares_types_of_the_source(tmp_path):
+    frame = pd.DataFrame({"month": pd.period_range("2024-01", periods=2, freq="M")})
+    told = {"ARROW:extension:name": "pandas.period", "secret": CANARY}
+    told["ARROW:extension:metadata"] = json.dumps({"freq": "M", "secret": CANARY})
+    source = pa.schema(
+        [
+            pa.field("id", pa.uuid(), metadata={"secret": CANARY}),
+            pa.field("note", pa.json_()),
+            pa.field("price", pa.decimal32(5, 2)),
+            pa.field("month", pa.int64(), metadata=told),
+        ]
+    )
+    months = pa.Table.from_pandas(frame)["month"].combine_chunks().storage
+    rows = pa.table(
+        {
+            "id": pa.array([b"0" * 16, None], pa.binary(16)),
+            "note": ["{}", None],
+            "price": pa.array([Decimal("1.20"), None], pa.decimal128(5, 2)),
+            "month": months,
+        }
+    )
+    path = tmp_path / "part-0.parquet"
+    write_part(str(path), rows, declared=declared_fields(source))
+    kinds = {pa.uuid(), pa.json_(), pa.decimal32(5, 2)}
+    assert {*pq.read_schema(path).types[:3]} == kinds
+    logical = [pq.read_metadata(path).schema.column(at).logical_type.type for at in range(2)]
+    assert logical == ["UUID", "JSON"]  # for readers that know no Arrow
+    pd.testing.assert_series_equal(pd.read_parquet(path)["month"], frame["month"])
+    (written,) = pq.read_metadata(path).metadata.values()
+    assert CANARY.encode() not in b64decode(written)
+    (file,) = read_release(str(tmp_path))
+    plain = pa.Table.from_batches(file.batches())
+    assert plain.to_pydict() == rows.to_pydict()
 
 
 def test_a_part_of_a_vanished_run_is_a_storage_error(tmp_path):
