@@ -24,6 +24,7 @@ from mondrian_ops.catalogue import secret_key
 from mondrian_ops.catalogue.place import Place
 from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.storage.regular_files import refuse_special
 
 __all__ = ["PATIENCE_S", "Catalogue"]
 
@@ -160,6 +161,9 @@ class Catalogue:
     def _engine(self) -> sa.Engine:
         place = self._place.url
         is_sqlite = "://" not in place
+        if is_sqlite:
+            with suppress(OSError):  # SQLite says so itself
+                refuse_special(place, name=f"catalogue: {place}")
         url = sa.URL.create("sqlite", database=place) if is_sqlite else sa.make_url(place)
         arguments: dict[str, Any] = (
             {"timeout": _WAIT_S, "isolation_level": None}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import sync
+from mondrian_ops.storage.regular_files import open_regular
 
 __all__ = ["fingerprint", "read", "write"]
 
@@ -34,7 +35,8 @@ def read(key: str | None, file: str | None, may_make: bool) -> bytes:
             "`openssl rand -hex 32` makes one"
         )
     try:
-        return _parsed(Path(file).read_text("ascii"), file)
+        with open_regular(file, name=f"catalogue: the key {file}") as opened:
+            return _parsed(opened.read().decode("ascii"), file)
     except FileNotFoundError:
         if not may_make:
             raise StorageError(

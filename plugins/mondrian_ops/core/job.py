@@ -47,7 +47,7 @@ class Job(Options):
         text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
         details="All files have the same columns and types. In CSV an empty field is a missing "
         "value, and a column of times has a time zone in all of its values or in none.",
-        see="[URLs](deploy.md#name-files-on-hdfs-and-s3), "
+        see="[files](#which-files-are-read), [URLs](deploy.md#name-files-on-hdfs-and-s3), "
         "[limits](security.md#raise-or-lower-a-limit)",
         examples=("data/people.parquet",),
     )

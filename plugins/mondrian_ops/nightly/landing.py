@@ -116,7 +116,7 @@ class Drop:
         """When the marker of the directory was written; None if there is none."""
         with suppress(OSError):
             marker = data_file(storage.joined(self.files[0], MARKER))
-            if not marker.is_directory:
+            if not (marker.is_directory or marker.special):
                 return marker.changed
         return None
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from mondrian_ops import storage
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.nightly.landing import MARKER, Drop, Landing
 from mondrian_ops.storage.documents import json_value
 
@@ -308,7 +308,7 @@ class Night:
             storage.read_file(storage.joined(output, MARKER))
             report = json_value(storage.read_file(storage.joined(output, "_report.json")))
             return str(report["created"])
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError, StorageError):
             return None
         except (ValueError, LookupError, TypeError):  # not a report of ours
             return None

@@ -20,6 +20,7 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import input_errors, store_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
+from mondrian_ops.storage.regular_files import refuse_special
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -173,6 +174,7 @@ def _stream(path: str, buffer_bytes: int) -> pa.NativeFile:
     """The file's text, decompressed if its name ends in ``.gz``."""
     compression = "gzip" if _is_gzip(path) else None
     if is_local(path):
+        refuse_special(local_path(path), error=InputError)
         return pa.input_stream(local_path(path), compression=compression)
     store, there = filesystem(path)
     return store.open_input_stream(there, compression=compression, buffer_size=buffer_bytes)

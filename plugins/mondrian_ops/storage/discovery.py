@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import store_access
-from mondrian_ops.storage.access_policy import check_reading, check_source_file
+from mondrian_ops.storage.access_policy import (
+    check_reading,
+    check_source_file,
+    current_policy,
+)
 from mondrian_ops.storage.files import (
     FileInfo,
     exists,
@@ -31,9 +37,12 @@ from mondrian_ops.storage.locations import (
     is_local,
     joined,
     local_path,
+    parent_of,
     remote_parts,
     shown,
 )
+from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.storage.table_formats import refuse_table, refuse_tables_above
 
 __all__ = [
     "Format",
@@ -51,6 +60,7 @@ _PARQUET_MAGIC = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 _CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_ENDINGS = (*_PARQUET_ENDINGS, *_CSV_ENDINGS)
 
 
 def source_root(pattern: str) -> str:
@@ -64,11 +74,14 @@ def source_root(pattern: str) -> str:
 def data_files(url: str) -> list[FileInfo]:
     """The data files of a file, directory (with its subdirectories) or glob, sorted by path.
 
-    Names that start with ``_`` or ``.`` are left out, as dataset readers do.
+    Names that start with ``_`` or ``.`` are left out, as dataset readers do. A file that several
+    names lead to (links, hard links) is one file, under the first of the names that are no links.
 
     Raises:
-        InputError: there is no file, or a directory is Hive-partitioned (its columns would be
-            lost without notice).
+        InputError: there is no file, a directory is Hive-partitioned (its columns would be lost
+            without notice), a directory here or above is a table of Delta, Hudi or Iceberg, a file
+            found in a directory or by a glob has another name than data files have, or something
+            is no regular file.
         JobError: no file can have the path, or a symbolic link leads to a hidden name or to a
             location that the access policy does not let jobs read.
     """
@@ -82,9 +95,10 @@ def data_files(url: str) -> list[FileInfo]:
             f"{shown(url)}: the directory has no data files; give one with Parquet or CSV files"
         )
     root = source_root(url)
-    for file in files:
-        check_source_file(file.url, root)
-    return sorted(files, key=lambda file: file.url)
+    if current_policy() is not None:
+        for file in files:
+            check_source_file(file.url, root)
+    return sorted(_once(files, root), key=lambda file: file.url)
 
 
 def data_file(url: str) -> FileInfo:
@@ -103,11 +117,9 @@ def file_format(path: str) -> Format:
     Raises:
         InputError: the file cannot be read, or is neither.
     """
-    lower = path.lower()
-    if lower.endswith(_PARQUET_ENDINGS):
-        return "parquet"
-    if lower.endswith(_CSV_ENDINGS):
-        return "csv"
+    named = _format_by_name(path)
+    if named is not None:
+        return named
     with input_errors(path), open_stream(path) as file:
         head = file.read(4096)
     if head.startswith(_PARQUET_MAGIC):
@@ -115,6 +127,13 @@ def file_format(path: str) -> Format:
     if b"\x00" in head and not head.startswith(_UTF16_MARKS):
         raise InputError(f"{shown(path)}: neither Parquet nor CSV; remove the file or convert it")
     return "csv"
+
+
+def _format_by_name(name: str) -> Format | None:
+    lower = name.lower()
+    if lower.endswith(_PARQUET_ENDINGS):
+        return "parquet"
+    return "csv" if lower.endswith(_CSV_ENDINGS) else None
 
 
 def _refuse_partitioned(directory: FileInfo) -> None:
@@ -126,35 +145,110 @@ def _refuse_partitioned(directory: FileInfo) -> None:
 
 
 def _files(url: str) -> list[FileInfo]:
+    """The files, each under every name that leads to it."""
     location = local_path(url) if is_local(url) else "".join(remote_parts(url))
     named = _named(location)
     matches = [named] if named else list(_matches(location))
     if not matches:
         what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
         raise InputError(f"{shown(in_full(url))}: {what}; check the path of `input`")
-    files = (file for match in matches for file in _files_in(match))
-    return list({file.url: file for file in files}.values())
+    refuse_tables_above(_directories_of(matches))
+    files = list(_walked(matches))
+    refuse_tables_above(_directories_of(file for file in files if file.is_link))
+    for file in files:
+        if file.special:
+            refuse_special(file.url, error=InputError)
+        if file is not named and _format_by_name(file.name) is None:
+            raise InputError(
+                f"{shown(file.url)}: has no name of a data file, which ends in one of "
+                f"{', '.join(_ENDINGS)}; move it elsewhere or rename it, or give a glob as "
+                f"`input` that leaves it out, such as *{_PARQUET_ENDINGS[0]}"
+            )
+    return files
+
+
+def _once(files: list[FileInfo], root: str) -> Iterator[FileInfo]:
+    """Each file once, under the first of its names that are no links, if there is one."""
+    names: dict[object, list[FileInfo]] = {}
+    for file in files:
+        # With its stamp: there are file systems that number two files alike.
+        key = (file.identity, file.stamp) if file.identity else file.url
+        names.setdefault(key, []).append(file)
+    for same in names.values():
+        yield same[0] if len(same) == 1 else min(same, key=lambda file: _order(file.url, root))
+
+
+def _order(path: str, root: str) -> tuple[bool, str]:
+    behind = os.path.relpath(path, root)
+    return os.path.realpath(path) != os.path.join(os.path.realpath(root), behind), path
 
 
 def _named(location: str) -> FileInfo | None:
     if not is_local(location):
         return file_info(location)
-    return local_info(location) if Path(location).is_dir() or exists(location) else None
+    if not (Path(location).is_dir() or exists(location)):
+        return None
+    return local_info(location, os.path.islink(location))
 
 
-def _files_in(item: FileInfo, above: frozenset[PurePath] = frozenset()) -> Iterator[FileInfo]:
-    """The file itself, or the files in a directory and its subdirectories."""
-    if not item.is_directory:
-        yield item
-        return
-    path = _path(item.url)
-    if path in above:  # a symbolic link that leads back up
-        return
-    check_reading(item.url)
-    for inner in list_directory(item.url, hidden=False):
-        if inner.is_directory:
-            _refuse_partitioned(inner)
-        yield from _files_in(inner, above | {path})
+def _walked(matches: Iterable[FileInfo]) -> Iterator[FileInfo]:
+    """The files among the matches, and those in the directories among them and below.
+
+    A directory is walked once, before the links: the names of its files are those that it gives.
+    """
+    seen: set[object] = set()
+    found, links = deque[FileInfo](), deque[FileInfo]()
+    for match in matches:
+        (links if match.is_link else found).append(match)
+    while found or links:
+        item = (found or links).popleft()
+        if not item.is_directory:
+            yield item
+            continue
+        check_reading(item.url)
+        here = item.identity or item.url
+        if here in seen:
+            continue
+        seen.add(here)
+        if item.is_link:
+            refuse_tables_above(_directories_of([item]))
+        for inner in _listed(item.url):
+            if inner.is_directory:
+                _refuse_partitioned(inner)
+            (links if inner.is_link else found).append(inner)
+
+
+def _listed(directory: str) -> list[FileInfo]:
+    """What a directory holds that is not hidden; raises InputError if it is a table."""
+    if is_local(directory):
+        refuse_table(directory, os.listdir(local_path(directory)))
+        return list_directory(directory, hidden=False)
+    items = list_directory(directory)
+    refuse_table(directory, [item.name for item in items])
+    return [item for item in items if not is_hidden(item.name)]
+
+
+def _directories_of(items: Iterable[FileInfo]) -> set[str]:
+    """The directories in which files lie, or which lead to them, and for directories themselves.
+
+    Local ones with absolute path: as they are named, and with links followed.
+    """
+    named: set[str] = set()
+    for item in items:
+        url = os.path.abspath(item.url) if is_local(item.url) else item.url
+        named.add(url if item.is_directory else _above(url))
+        if item.is_link:
+            real = os.path.realpath(url)
+            named.add(real if item.is_directory else _above(real))
+    return {form for url in named for form in (_forms(url) if is_local(url) else (url,))}
+
+
+def _above(url: str) -> str:
+    return os.path.dirname(url) if is_local(url) else parent_of(url)
+
+
+def _forms(path: str) -> tuple[str, str]:
+    return path, os.path.realpath(path)
 
 
 def _matches(location: str) -> Iterator[FileInfo]:
@@ -163,8 +257,11 @@ def _matches(location: str) -> Iterator[FileInfo]:
         return
     if is_local(location):
         # Unlike pathlib's glob, this one skips names that start with a dot.
-        paths = map(Path, glob.glob(location, recursive=True))
-        yield from (local_info(str(path)) for path in paths if not is_hidden(path.name))
+        for path in glob.iglob(location, recursive=True):
+            # A directory's name may end in a slash, and the directory itself may match as "".
+            path = str(Path(path))
+            if not is_hidden(os.path.basename(path)):
+                yield local_info(path, os.path.islink(path))
         return
     root = file_info(before_wildcard(location))
     if root is not None and root.is_directory:

@@ -20,8 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import InputError, MondrianOpsError
+from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.locations import (
     filesystem,
     is_local,
@@ -31,6 +30,7 @@ from mondrian_ops.storage.locations import (
     name_of,
     shown,
 )
+from mondrian_ops.storage.regular_files import open_regular, refuse_special, special
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,6 @@ __all__ = [
     "NewFile",
     "answers",
     "concurrently",
-    "content_within",
     "exists",
     "file_info",
     "hdfs_client",
@@ -145,6 +144,10 @@ class FileInfo:
         stamp: a text that changes with its size or time of modification.
         modified: the time of its modification, in nanoseconds; a program may have set it.
         changed: when it was written last, in nanoseconds, by the clock of the store.
+        identity: the same for all names of one local file (links, hard links); None where a store
+            does not tell.
+        is_link: whether the name is that of a symbolic link, if it was found in a directory.
+        special: what it is if it is neither a regular file nor a directory, such as "a socket".
     """
 
     url: str
@@ -153,6 +156,9 @@ class FileInfo:
     stamp: str
     modified: int
     changed: int
+    identity: tuple[int, int] | None = None
+    is_link: bool = False
+    special: str = ""
 
     @property
     def name(self) -> str:
@@ -183,14 +189,25 @@ def file_info(url: str) -> FileInfo | None:
     return None if info.type == pa_fs.FileType.NotFound else _info_of(url, info)
 
 
-def local_info(path: str) -> FileInfo:
+def local_info(path: str, is_link: bool = False) -> FileInfo:
     """The file or directory at a local path, links followed; raises FileNotFoundError."""
-    status = Path(path).stat()
+    status = os.stat(path)
     # A program can set the time of modification (mtime), but not that of the last change (ctime).
     modified, changed = status.st_mtime_ns, status.st_ctime_ns
     stamp = f"{status.st_size}-{modified}-{changed}"
     is_directory = stat.S_ISDIR(status.st_mode)
-    return FileInfo(path, is_directory, status.st_size, stamp, modified, changed)
+    identity = (status.st_dev, status.st_ino) if status.st_ino else None
+    return FileInfo(
+        path,
+        is_directory,
+        status.st_size,
+        stamp,
+        modified,
+        changed,
+        identity,
+        is_link,
+        special(status.st_mode),
+    )
 
 
 def list_directory(url: str, hidden: bool = True) -> list[FileInfo]:
@@ -199,8 +216,14 @@ def list_directory(url: str, hidden: bool = True) -> list[FileInfo]:
     Without ``hidden`` names that start with ``_`` or ``.`` are left out, as dataset readers do.
     """
     if is_local(url):
-        paths = sorted(Path(local_path(url)).iterdir())
-        return [local_info(str(path)) for path in paths if hidden or not is_hidden(path.name)]
+        path = str(Path(local_path(url)))
+        with os.scandir(path) as scanned:
+            found = {item.name: item.is_symlink() for item in scanned}
+        return [
+            local_info(os.path.join(path, name), is_link)
+            for name, is_link in sorted(found.items())
+            if hidden or not is_hidden(name)
+        ]
     import pyarrow.fs as pa_fs
 
     store, path = filesystem(url)
@@ -251,16 +274,21 @@ def last_change(directory: str) -> datetime:
 
 
 def open_file(url: str) -> pa.NativeFile:
-    """A file to read at any offset; raises FileNotFoundError, PermissionError."""
+    """A file to read at any offset; raises as :func:`open_stream` does."""
+    if is_local(url):
+        refuse_special(local_path(url))
     store, path = filesystem(url)
     with store_errors(url):
         return store.open_input_file(path)
 
 
 def open_stream(url: str) -> IO[bytes]:
-    """A file to read from its start; raises FileNotFoundError, PermissionError."""
+    """A file to read from its start; raises FileNotFoundError, PermissionError.
+
+    Raises StorageError for a local one that is no regular file.
+    """
     if is_local(url):
-        return Path(local_path(url)).open("rb")
+        return open_regular(local_path(url))
     store, path = filesystem(url)
     with store_errors(url):
         stream: Any = store.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES)
@@ -271,21 +299,6 @@ def read_file(url: str) -> bytes:
     """The content of a file; raises FileNotFoundError."""
     with store_errors(url), open_stream(url) as file:
         return bytes(file.read())
-
-
-def content_within(path: str, limit: str, name: str, error: type[MondrianOpsError]) -> bytes:
-    """The content of a local file that is no larger than a ``limit``.
-
-    Raises ``error``, which names the file as ``name``, if it is larger; OSError if it is
-    unreadable.
-    """
-    most = resource_limits.limit(limit)
-    with Path(path).open("rb") as file:
-        content = file.read(most + 1)
-        if len(content) <= most:
-            return content
-        size = resource_limits.size_text(max(len(content), os.fstat(file.fileno()).st_size))
-    raise error(resource_limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
 
 
 # Writing

@@ -11,8 +11,8 @@ from typing import TextIO
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.storage import documents
-from mondrian_ops.storage.files import content_within
 from mondrian_ops.storage.locations import check_path, home
+from mondrian_ops.storage.regular_files import content_within
 
 __all__ = ["find_hierarchy", "read_hierarchy", "shipped"]
 

@@ -13,8 +13,8 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import options_of, shown
 from mondrian_ops.storage import documents
 from mondrian_ops.storage.access_policy import check_location
-from mondrian_ops.storage.files import content_within
 from mondrian_ops.storage.locations import in_full, is_s3, resolved, with_connection
+from mondrian_ops.storage.regular_files import content_within
 
 __all__ = ["load_job", "read_job", "with_connections", "with_overrides"]
 

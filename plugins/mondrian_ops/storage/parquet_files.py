@@ -18,6 +18,7 @@ from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import answers, input_errors, open_file
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
 from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
+from mondrian_ops.storage.regular_files import refuse_special
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -74,6 +75,7 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file, opened; raises as :func:`readable` does."""
     with readable(path):
         if is_local(path):
+            refuse_special(local_path(path), error=InputError)
             # Without pre-buffering, only the row group being decoded is in memory.
             with pq.ParquetFile(local_path(path), pre_buffer=False, **_INT96, **options) as file:
                 yield file

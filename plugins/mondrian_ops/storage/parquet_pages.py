@@ -23,6 +23,7 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
+from mondrian_ops.storage.regular_files import refuse_special
 
 __all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
 
@@ -125,7 +126,10 @@ def _rows_at_once(
 
 
 def _opened(path: str) -> pa.NativeFile:
-    return pa.OSFile(local_path(path), "rb") if is_local(path) else open_file(path)
+    if not is_local(path):
+        return open_file(path)
+    refuse_special(local_path(path), error=InputError)
+    return pa.OSFile(local_path(path), "rb")
 
 
 def _owners(file: pq.ParquetFile) -> list[str]:

@@ -45,6 +45,7 @@ from mondrian_ops.storage.locations import (
     resolved,
     shown,
 )
+from mondrian_ops.storage.regular_files import open_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,7 +160,7 @@ def _current() -> Policies | None:
 
 def _read(path: str) -> Policies:
     try:
-        policies = Policies.read(documents.parsed(Path(path).read_text("utf-8-sig")))
+        policies = Policies.read(documents.parsed(_text(path)))
         _check_locations(policies)
     except OSError as error:
         problem = f": {error.strerror or 'cannot be read'}"
@@ -175,6 +176,11 @@ def _read(path: str) -> Policies:
         f"{path}{problem}; no job runs until an administrator has corrected this file, which the "
         "option policies in the section [mondrian_ops] names"
     )
+
+
+def _text(path: str) -> str:
+    with open_regular(path, JobError, "policies") as file:
+        return file.read().decode("utf-8-sig")
 
 
 def _check_locations(policies: Policies) -> None:

@@ -207,7 +207,9 @@ class WorkDir:
             with open_stream(self.path(_OWNER)) as file:
                 owner = Owner(**json_value(file.read(_OWNER_BYTES)))
             f"{owner.run:s}{owner.task:s}".encode()
-        except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError, TypeError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return None
+        except (StorageError, ValueError, TypeError):  # nothing that we wrote
             return None
         return owner
 

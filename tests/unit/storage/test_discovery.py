@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,8 +14,10 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import look_up_with, open_source, store_access
+from mondrian_ops.storage import look_up_with, open_source, store_access, write_file
 from mondrian_ops.storage.discovery import data_files, lies_in, would_be_read
+from mondrian_ops.storage.files import list_directory
+from object_store import ObjectStore, connect
 from source_samples import PEOPLE, csv_file, read
 
 
@@ -46,6 +52,219 @@ def test_format_is_seen_in_the_content_when_the_name_does_not_tell(tmp_path):
     (tmp_path / "image").write_bytes(b"\x89PNG\x00\x00")
     with pytest.raises(InputError, match=r"image: neither Parquet nor CSV"):
         open_source(str(tmp_path / "image"))
+
+
+# A file is read once, whatever its names
+
+
+def names_of(url: object) -> list[str]:
+    return [file.name for file in data_files(str(url))]
+
+
+@pytest.fixture
+def drops(tmp_path):
+    """A directory with one file of people."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(PEOPLE, tmp_path / "in" / "2024-05-01.parquet")
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize("other", ["latest.parquet", "2023.parquet"])
+@pytest.mark.parametrize("kind", ["link", "hard link"])
+@pytest.mark.parametrize("given", ["", "*", "*.parquet"])
+def test_a_file_with_two_names_is_read_once(drops, other, kind, given):
+    first = drops / "2024-05-01.parquet"
+    (drops / other).symlink_to(first.name) if kind == "link" else (drops / other).hardlink_to(first)
+    kept = first.name if kind == "link" else min(first.name, other)
+    assert names_of(drops / given) == [kept]
+    assert open_source(str(drops / given)).rows == PEOPLE.num_rows
+    assert open_source(str(drops / other)).rows == PEOPLE.num_rows
+
+
+@pytest.mark.parametrize("link", ["a", "z"])
+@pytest.mark.parametrize("given", ["", "*", "**", "*/*.parquet", "**/*.parquet"])
+def test_a_directory_with_two_names_is_read_once(tmp_path, link, given):
+    (tmp_path / "m").mkdir()
+    pq.write_table(PEOPLE, tmp_path / "m" / "p.parquet")
+    (tmp_path / link).symlink_to("m")
+    assert [file.url for file in data_files(str(tmp_path / given))] == [
+        str(tmp_path / "m" / "p.parquet")
+    ]
+
+
+def test_directories_full_of_links_to_each_other_are_walked_once(tmp_path):
+    for name in map(str, range(12)):
+        (tmp_path / name).mkdir()
+        pq.write_table(PEOPLE, tmp_path / name / "p.parquet")
+        for other in map(str, range(12)):
+            (tmp_path / name / f"to{other}").symlink_to(f"../{other}")
+    assert len(data_files(str(tmp_path))) == 12
+    assert data_files(str(tmp_path / "7"))[0].url.endswith("7/p.parquet")
+    assert len(data_files(str(tmp_path / "7"))) == 12
+
+
+def test_files_that_a_file_system_numbers_alike_are_two(drops, monkeypatch):
+    pq.write_table(PEOPLE, drops / "2024-05-02.parquet")
+    monkeypatch.setattr(
+        "mondrian_ops.storage.discovery.list_directory",
+        lambda *options, **more: [
+            replace(file, identity=(1, 1)) for file in list_directory(*options, **more)
+        ],
+    )
+    assert open_source(str(drops)).rows == 2 * PEOPLE.num_rows
+
+
+def test_a_link_to_another_file_that_comes_later_is_a_change(drops):
+    source = open_source(str(drops))
+    (drops / "latest.parquet").symlink_to("2024-05-01.parquet")
+    source.refuse_change()
+    pq.write_table(PEOPLE, drops.parent / "other.parquet")
+    (drops / "latest.parquet").unlink()
+    (drops / "latest.parquet").symlink_to("../other.parquet")
+    with pytest.raises(InputError, match=r"latest\.parquet: changed while it was read"):
+        source.refuse_change()
+
+
+# Which names are those of data files
+
+BESIDE = ("a.parquet.bak", "a.parquet~", "part-0", "people.txt", "a.csv.zip", "notes.md", "a.json")
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("given", ["", "*", "**"])
+def test_a_name_of_no_data_file_is_refused_by_name(drops, name, given):
+    (drops / name).write_bytes((drops / "2024-05-01.parquet").read_bytes())
+    with pytest.raises(InputError, match=rf"in/{re.escape(name)}: has no name of a data file"):
+        open_source(str(drops / given))
+    assert open_source(str(drops / "*.parquet")).rows == PEOPLE.num_rows
+    assert open_source(str(drops / name)).rows == PEOPLE.num_rows  # it is what was asked for
+
+
+def test_names_that_writers_give_are_those_of_data_files(tmp_path):
+    names = ("part-00000-5b1c-c000.snappy.parquet", "B.PARQUET", "c.pq", "d.parq", "e.gz.parquet")
+    for name in names:
+        pq.write_table(PEOPLE, tmp_path / name)
+    assert names_of(tmp_path) == sorted(names)
+
+
+# Tables are more than their files
+
+TABLES = {
+    "Delta": "_delta_log/00000000000000000000.json",
+    "Hudi": ".hoodie/hoodie.properties",
+    "Iceberg": "metadata/00000-5b1c.metadata.json",
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    "given",
+    ["", "t", "t/*", "*/*.parquet", "**/*.parquet", "t/data", "t/data/*", "t/data/p.parquet"],
+)
+def test_a_table_is_refused_wherever_the_input_is(tmp_path, kind, given):
+    mark = tmp_path / "in" / "t" / TABLES[kind]
+    (tmp_path / "in" / "t" / "data").mkdir(parents=True)
+    pq.write_table(PEOPLE, tmp_path / "in" / "t" / "data" / "p.parquet")
+    pq.write_table(PEOPLE, tmp_path / "in" / "t" / "p.parquet")
+    assert open_source(str(tmp_path / "in" / given)).rows >= PEOPLE.num_rows
+    mark.parent.mkdir()
+    mark.write_text("{}")
+    with pytest.raises(InputError, match=rf"in/t: is a table of {kind}, .* snapshot"):
+        open_source(str(tmp_path / "in" / given))
+
+
+@pytest.mark.parametrize("linked", ["t/data/p.parquet", "t/data"])
+def test_a_table_behind_a_link_is_refused(tmp_path, linked):
+    (tmp_path / "t" / "data").mkdir(parents=True)
+    (tmp_path / "t" / "_delta_log").mkdir()
+    pq.write_table(PEOPLE, tmp_path / "t" / "data" / "p.parquet")
+    (tmp_path / "in").mkdir()
+    link = tmp_path / "in" / "l.parquet"
+    link.symlink_to(tmp_path / linked)
+    for place in (link, tmp_path / "in", tmp_path / "in" / "*"):
+        with pytest.raises(InputError, match="t: is a table of Delta"):
+            open_source(str(place))
+
+
+def test_a_directory_called_metadata_makes_no_table(tmp_path):
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "people.json").write_text("{}")
+    (tmp_path / "in").mkdir()
+    pq.write_table(PEOPLE, tmp_path / "in" / "p.parquet")
+    assert names_of(tmp_path / "in") == ["p.parquet"]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("given", ["in", "in/t", "in/*/*", "in/t/data", "in/t/data/p.parquet"])
+def test_a_table_in_a_store_is_refused(monkeypatch, kind, given):
+    store = ObjectStore()
+    connect(store, monkeypatch)
+    sink = pa.BufferOutputStream()
+    pq.write_table(PEOPLE, sink)
+    write_file("s3://bucket/in/t/data/p.parquet", sink.getvalue().to_pybytes())
+    if given != "in/*/*":
+        assert len(data_files(f"s3://bucket/{given}")) == 1
+    write_file(f"s3://bucket/in/t/{TABLES[kind]}", b"{}")
+    with pytest.raises(InputError, match=rf"s3://bucket/in/t: is a table of {kind}"):
+        data_files(f"s3://bucket/{given}")
+
+
+def test_who_may_not_look_above_an_input_reads_it_all_the_same(monkeypatch):
+    store = ObjectStore()
+    connect(store, monkeypatch)
+    write_file("s3://bucket/team/in/p.csv", b"a\n1\n")
+
+    def deny(kind: str, key: str) -> None:
+        if not key.startswith("bucket/team/in"):
+            raise PermissionError(key)
+
+    store.before = deny
+    assert names_of("s3://bucket/team/in") == ["p.csv"]
+
+
+def test_names_of_no_data_files_in_a_store_are_refused(monkeypatch):
+    store = ObjectStore()
+    connect(store, monkeypatch)
+    for name in ("a.csv", "a.csv.bak", "_SUCCESS"):
+        write_file(f"s3://bucket/in/{name}", b"a\n1\n")
+    for place in ("in", "in/*"):
+        with pytest.raises(InputError, match=r"s3://bucket/in/a\.csv\.bak: has no name"):
+            data_files(f"s3://bucket/{place}")
+    assert names_of("s3://bucket/in/*.csv") == ["a.csv"]
+
+
+# What is no regular file
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.csv", "p.csv.gz", "p"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_pipe_is_refused_before_it_is_opened(tmp_path, name, is_link):
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / ("pipe" if is_link else f"in/{name}"))
+    if is_link:
+        (tmp_path / "in" / name).symlink_to("../pipe")
+    for place in (tmp_path / "in", tmp_path / "in" / "*", tmp_path / "in" / name):
+        with pytest.raises(InputError, match=rf"in/{name}: is a named pipe, not a regular file"):
+            open_source(str(place))
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
+def test_a_device_is_refused(device):
+    with pytest.raises(InputError, match=rf"{device}: is a device"):
+        open_source(device)
+
+
+def test_a_file_that_becomes_a_pipe_meanwhile_is_not_waited_for(tmp_path):
+    for name, text in (("p.csv", b"a\n1\n"), ("p.parquet", b"")):
+        path = tmp_path / name
+        path.write_bytes(text)
+        if name.endswith("parquet"):
+            pq.write_table(PEOPLE, path)
+        source = open_source(str(path))
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(InputError, match="changed while it was read"):
+            list(source.batches())
 
 
 def test_hive_directories_are_refused_not_read_without_their_column(tmp_path):
