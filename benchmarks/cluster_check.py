@@ -117,7 +117,7 @@ def _checked(job: Job, directory: WorkDir, rows: int, remote: str = "") -> list[
         counted = check.concluded(SparkEngine(session).check(run, check))
         session.stop()
     else:
-        counted = counted_here(job, directory, list(paths.values()), lambda *_: None, 2, None)
+        counted = counted_here(job, directory, list(paths.values()), lambda *_: None, 2, {}, None)
     count, verdict = counted.count, counted.verdict
     if not verdict.passed or count.rows != rows:
         raise RuntimeError(f"{count.rows} of {rows} rows: {verdict}")

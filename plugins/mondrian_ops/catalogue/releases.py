@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from mondrian_ops.catalogue.tables import document, release
 from mondrian_ops.core.dataset_name import dataset_name
 
-__all__ = ["FRONTIER", "PUBLISHED", "id_of", "keep", "keep_aside"]
+__all__ = ["FRONTIER", "PUBLISHED", "find", "id_of", "keep", "keep_aside"]
 
 FRONTIER, PUBLISHED = "frontier", "published"
 """Two of the states: the figures of a frontier, which is no release; a release."""
@@ -24,6 +24,18 @@ def id_of(key: bytes, *names: str | int) -> str:
     """The id of these names, always the same; only who has the key can compute it."""
     named = json.dumps(names).encode()
     return hashlib.blake2b(named, key=key, digest_size=_ID_BYTES, person=b"release").hexdigest()
+
+
+def find(
+    connection: sa.Connection, entry_id: str, name: str = ""
+) -> tuple[Mapping[str, Any] | None, bytes | None]:
+    """The entry with an id, and its document with a ``name``; None where there is none."""
+    row = connection.execute(release.select().where(release.c.id == entry_id)).mappings()
+    entry = row.one_or_none()
+    of_it = sa.select(document.c.content).where(
+        document.c.release == entry_id, document.c.name == name
+    )
+    return None if entry is None else dict(entry), connection.execute(of_it).scalar()
 
 
 def keep(

@@ -108,11 +108,6 @@ class Run:
     def dataset(self) -> Dataset:
         return Dataset.load(self.work)
 
-    @property
-    def job(self) -> Job:
-        """The job of the dataset, without the rest of it."""
-        return Job.from_dict(self.work.read_json(_DATASET)["job"])
-
     @cached_property
     def draft(self) -> Draft:
         """The decisions on a sample."""

@@ -14,11 +14,13 @@ from mondrian_ops.operators.base import (
     release_name,
     whole_of,
 )
+from mondrian_ops.operators.notify import failure_recorded
+from mondrian_ops.operators.released import released
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from mondrian_ops.engines.handover import Summary
+    from mondrian_ops.engines.handover import Fragment, Summary
 
 __all__ = ["SUMMARIES", "AnonymizeFragmentOperator"]
 
@@ -42,7 +44,8 @@ class AnonymizeFragmentOperator(MondrianOperator):
     A second run keeps the part that the first has written: no row is duplicated or lost.
 
     :param fragment: one of the fragments that :class:`PartitionOperator` returned (templated).
-        Where several datasets are anonymized side by side, it carries its job under ``job``.
+        Where several datasets are anonymized side by side, it carries its job under ``job``, and
+        the job's number under ``map_index``.
     :param cores: the number of the worker's cores that cut the fragment (templated); Spark has
         settings of its own for this.
     """
@@ -79,11 +82,15 @@ class AnonymizeFragmentOperator(MondrianOperator):
 
         with final_errors():
             check_is_mapped("fragment", self.fragment, "partition")
-            job = self.read_job(self.fragment.get("job"))
+        index = self.fragment.get("map_index", -1)  # of `wrap_up`
+        with final_errors(), failure_recorded(self, context, index):
             cores = whole_of("cores", self.cores)
             if cores is not None and cores < 1:
                 raise JobError(f"cores: must be 1 or more, not {cores}")
             fragment = Fragment.from_dict(self.fragment)
+            if released(self, context, fragment.work, index) is not None:
+                return _again(fragment)
+            job = self.job_of_run(context, fragment.work, self.fragment.get("job"))
             with self.working(job, context, cores or 1) as engine:
                 if fragment.fragments is not None:
                     return self._save(pipeline.anonymize_all(fragment.work, engine), fragment.work)
@@ -106,3 +113,10 @@ class AnonymizeFragmentOperator(MondrianOperator):
             summary.rows,
             summary.equivalence_classes,
         )
+
+
+def _again(fragment: Fragment) -> dict[str, Any]:
+    """What a task that is cleared after its release was published returns for `wrap_up`."""
+    if fragment.fragments is not None:
+        return {"summaries": fragment.fragments, "work": fragment.work}
+    return fragment.to_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import JobError, MondrianOpsError, values_withheld
+from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError, values_withheld
 from mondrian_ops.core.options import as_number, shown
 from mondrian_ops.lean_imports import import_lean
 
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MondrianOperator",
     "announce_work",
+    "announced_by",
     "announced_works",
     "check_is_mapped",
+    "check_work",
     "final_errors",
+    "is_trial",
     "made_by",
     "number_of",
     "owner_of",
@@ -35,6 +39,7 @@ __all__ = [
     "release_name",
     "whole_of",
     "work_of",
+    "work_of_run",
 ]
 
 RETRIES = 2
@@ -48,6 +53,8 @@ class MondrianOperator(BaseOperator):
 
     :param job: the anonymization job (templated): a mapping, the path of a YAML or JSON file, or
         ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed.
+        It is read once, by the task that begins the run: the tasks that follow take the job from
+        the working files, and only warn if theirs differs.
     :param spark_conn_id: the connection to Spark, in place of the job's ``spark.connection``
         (templated).
     :param storage_conn_id: the connection of the job's URLs that name none (templated):
@@ -61,6 +68,15 @@ class MondrianOperator(BaseOperator):
     template_fields: Sequence[str] = ("job", "spark_conn_id", "storage_conn_id")
     template_fields_renderers: ClassVar[dict[str, str]] = {"job": "json"}
     ui_color = "#e2ecf7"
+
+    begins_run: ClassVar[bool] = False
+    """Whether the task makes the working files, with the job for the tasks that follow."""
+
+    ends_run: ClassVar[bool] = False
+    """Whether the task publishes the release."""
+
+    known_job: Job | None = None
+    """The job of the run, once the task has read it."""
 
     engine: Engine | None = None
     """The engine that is at work, if any; :meth:`on_kill` stops it."""
@@ -93,12 +109,50 @@ class MondrianOperator(BaseOperator):
 
     def read_job(self, job: Any = None, *, publishes: bool = True) -> Job:
         """The operator's job, or another, with its connections; see :func:`read_job`."""
-        return read_job(
+        read = read_job(
             self.job if job is None else job,
             spark_conn_id=self.spark_conn_id,
             storage_conn_id=self.storage_conn_id,
             publishes=publishes,
         )
+        if self.begins_run:
+            self.known_job = read
+        return read
+
+    def job_of_run(
+        self, context: Context, work: str, given: Any = None, *, publishes: bool = True
+    ) -> Job:
+        """The job of the run with these working files, held to this Airflow's policies.
+
+        It is the one with which the run began. The operator's own job, or the ``given`` one, may
+        be another by now: its file was edited, or a template renders to something else. A warning
+        in the log names the options that differ.
+
+        Raises JobError as :func:`read_job`; StorageError if the working files vanished, or are
+        those of another run.
+        """
+        from mondrian_ops import storage
+
+        check_work(work, context)
+        self.known_job = begun = storage.WorkDir(work).job
+        self.known_job = job = storage.check_job(begun, publishes=publishes)
+        self._warn_of_difference(job, self.job if given is None else given, publishes)
+        return job
+
+    def _warn_of_difference(self, job: Job, given: Any, publishes: bool) -> None:
+        remedy = "the run goes on with the job with which it began; to use the new one, clear it "
+        remedy += "from its first task on"
+        if given is None:
+            return
+        try:
+            differing = _differing(job, self.read_job(given, publishes=publishes))
+        except MondrianOpsError as error:
+            self.log.warning("the job of this task would be refused now (%s); %s", error, remedy)
+            return
+        if differing:
+            self.log.warning(
+                "the job of this task has changed: %s; %s", ", ".join(differing), remedy
+            )
 
     @contextmanager
     def working(self, job: Job, context: Context, cores: int | None = None) -> Iterator[Engine]:
@@ -200,6 +254,32 @@ def read_job(
     return storage.check_job(loaded, publishes=publishes)
 
 
+def _differing(one: Job, other: Job) -> list[str]:
+    """The options in which two jobs differ, by name only."""
+    here, there = one.to_dict(), other.to_dict()
+    names = []
+    for name in sorted({*here, *there}):
+        values = here.get(name), there.get(name)
+        if values[0] == values[1]:
+            continue
+        sections = [value if isinstance(value, Mapping) else {} for value in values]
+        inner = [key for key in {**sections[0], **sections[1]} if _differ(key, *sections)]
+        names += [f"{name}.{key}" for key in sorted(inner)] or [name]
+    return names
+
+
+def _differ(key: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.get(key) != other.get(key)
+
+
+def is_trial() -> bool:
+    """Whether this is ``airflow tasks test``, which must publish nothing.
+
+    ``airflow dags test`` and ``dag.test()`` run a whole DAG, and publish.
+    """
+    return os.environ.get("AIRFLOW_TEST_MODE") == "True"
+
+
 def work_of(job: Job, context: Context) -> str:
     """The working directory that the tasks of one output share in one DAG run.
 
@@ -243,6 +323,80 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
     works = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
     run = _run_of(context)
     return {work for work in works if isinstance(work, str) and storage.is_work_path(work, run)}
+
+
+def work_of_run(operator: MondrianOperator, context: Context) -> str:
+    """The working directory of the release that a task is about.
+
+    It is the one that the nearest task before it which begins a run has announced; of a mapped
+    task, the one of the same map index. Only of several does the operator's own job tell which.
+    """
+    index = context["ti"].map_index
+    works = set(announced_by(operator, context, None if index in (None, -1) else [index]))
+    works.discard(None)
+    if len(works) == 1:
+        return str(works.pop())
+    return work_of(operator.read_job(), context)
+
+
+def check_work(work: str, context: Context) -> None:
+    """Raise StorageError unless ``work`` may be a working directory of this run.
+
+    Anybody who may write an XCom can name one. From here on this process reaches locations as
+    Airflow's settings and connections say.
+    """
+    from mondrian_ops import storage
+    from mondrian_ops.hooks.settings import use_settings
+
+    use_settings()
+    if not storage.is_work_path(work, _run_of(context)):
+        raise StorageError(
+            f"{storage.shown(work)}: these are no working files of this run; clear the run from "
+            "the partition task on"
+        )
+
+
+def announced_by(
+    operator: BaseOperator,
+    context: Context,
+    map_indexes: Sequence[int] | None = None,
+    key: str = _WORK,
+) -> list[str | None]:
+    """What the nearest tasks that begin a run have announced, with None for what is missing.
+
+    ``map_indexes``: of which instances of them; None: of all. A directory of another run is left
+    out as in :func:`announced_works`.
+    """
+    from mondrian_ops import storage
+
+    before = _first_tasks(operator)
+    if not before:
+        return []
+    which: dict[str, Any] = {} if map_indexes is None else {"map_indexes": map_indexes}
+    announced = context["ti"].xcom_pull(task_ids=before, key=key, **which)
+    run = _run_of(context)
+    return [
+        value
+        if isinstance(value, str) and (key != _WORK or storage.is_work_path(value, run))
+        else None
+        for value in announced
+    ]
+
+
+def _first_tasks(operator: BaseOperator) -> list[str]:
+    """The ids of the nearest tasks before this one that begin a run."""
+    found, seen = set(), set()
+    ahead = list(operator.upstream_list) if operator.upstream_task_ids else []
+    while ahead:
+        task = ahead.pop()
+        if task.task_id in seen:
+            continue
+        seen.add(task.task_id)
+        if getattr(getattr(task, "operator_class", type(task)), "begins_run", False):
+            found.add(task.task_id)
+        else:
+            ahead += task.upstream_list
+    return sorted(found)
 
 
 def check_is_mapped(name: str, value: object, task: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,15 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval
-from mondrian_ops.operators.base import MondrianOperator, announced_works, work_of
+from mondrian_ops.operators.base import (
+    MondrianOperator,
+    announced_by,
+    announced_works,
+    is_trial,
+    work_of,
+)
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.release_records import record
+from mondrian_ops.operators.release_records import record, record_failure, recorded_state
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,7 +32,16 @@ __all__ = ["CleanUpOperator"]
 _FAILED = frozenset({"failed", "upstream_failed"})
 _NOT_DONE = _FAILED | {"skipped"}
 
-_States = defaultdict[str, set[str]]
+
+class _States(defaultdict[str, set[str]]):
+    """The states in which the instances of each task have ended.
+
+    ``by_index``: by task, the state of each instance by its map index.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(set)
+        self.by_index: dict[str, dict[int, str]] = defaultdict(dict)
 
 
 class CleanUpOperator(MondrianOperator):
@@ -43,8 +59,9 @@ class CleanUpOperator(MondrianOperator):
     is kept after ``[mondrian_ops] keep_hours``.
 
     ``job`` may also be a list of jobs. A job's file may have changed or be gone by now, so the task
-    looks where the tasks before it have announced working files, too. A release that waits for an
-    approval, and is neither published nor discarded, is recorded as failed.
+    looks where the tasks before it have announced working files, too. A release that is neither
+    published nor discarded is recorded as failed, unless a task before has recorded why: one that
+    waits for an approval, whose task was killed, or whose run somebody marked as failed.
 
     Where jobs may no longer write, the task removes nothing and fails for good.
     """
@@ -75,6 +92,7 @@ class CleanUpOperator(MondrianOperator):
         if works > reachable:
             raise _out_of_reach(works - reachable)
         if unfinished or self._has_failed(ended):
+            self._record_failures(context, ended)
             raise _not_published(keep if unfinished else timedelta())
 
     def _is_of_a_task_before(self, directory: WorkDir) -> bool:
@@ -146,6 +164,56 @@ class CleanUpOperator(MondrianOperator):
         record(context, job, "failed", report, reason, parked.map_index)
         count_release(context, job, "failed")
 
+    def _record_failures(self, context: Context, ended: _States) -> None:
+        """Record each release that is not published as failed, if no task has recorded why."""
+        if is_trial():
+            return
+        for task in self.upstream_list:
+            if not getattr(getattr(task, "operator_class", type(task)), "ends_run", False):
+                continue
+            given = list(_as_list(self.job)) or [None]
+            numbers = range(len(given)) if task.is_mapped else [-1]
+            states = ended.by_index[task.task_id]
+            for number, job in zip(numbers, given, strict=False):
+                # One that Airflow has not mapped any more has no number.
+                if states.get(number, states.get(-1)) != "success":
+                    self._record_failure(context, ended, number, job)
+
+    def _record_failure(self, context: Context, ended: _States, number: int, given: Any) -> None:
+        from mondrian_ops.core.job import Job
+
+        state, by, is_new = recorded_state(context, number)
+        if state in ("rejected", "expired") or (state in ("failed", "refused") and is_new):
+            return
+        if state in ("failed", "refused") and "success" not in ended[by]:
+            return  # the task that said why was not done again since
+        failed = sorted(
+            task_id
+            for task_id in self.get_flat_relative_ids(upstream=True) | self.upstream_task_ids
+            if "failed" in ended[task_id]
+        )
+        reason = (
+            f"the run ended before its release was published, because of {', '.join(failed)}; see "
+            "the log of that task"
+            if failed
+            else "the run was marked as failed before its release was published"
+        )
+        job = self._job_of(context, number, given)
+        if record_failure(context, job, reason, map_index=number) and isinstance(job, Job):
+            count_release(context, job, "failed")
+
+    def _job_of(self, context: Context, number: int, given: Any) -> Any:
+        """The job with which a run began, as far as that is still known."""
+        from mondrian_ops import storage
+
+        for work in announced_by(self, context, [number]):
+            with suppress(MondrianOpsError):
+                if work is not None:
+                    return storage.WorkDir(work).job
+        with suppress(MondrianOpsError):
+            return self.read_job(given)
+        return given
+
     def on_kill(self) -> None:
         """Carry on: the removal takes a moment."""
 
@@ -154,9 +222,11 @@ def _states(context: Context) -> _States:
     """In which states the instances of each task of the run have ended."""
     run = context["dag_run"]
     this: Any = context["ti"]
-    ended: _States = defaultdict(set)
+    ended = _States()
     for instance in this.get_task_breadcrumbs(run.dag_id, run.run_id):
-        ended[instance["task_id"]].add(str(instance["state"]))
+        task_id, state = instance["task_id"], str(instance["state"])
+        ended[task_id].add(state)
+        ended.by_index[task_id][instance["map_index"]] = state
     return ended
 
 

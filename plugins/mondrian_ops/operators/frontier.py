@@ -39,6 +39,7 @@ class FrontierSampleOperator(MondrianOperator):
     :param sample: the share of the rows to measure, in place of their number (templated).
     """
 
+    begins_run = True
     template_fields: Sequence[str] = (*MondrianOperator.template_fields, "k", "l", "rows", "sample")
 
     def __init__(
@@ -113,9 +114,8 @@ class FrontierPointOperator(MondrianOperator):
             check_is_mapped("point", self.point, "sample")
             point = dict(self.point)
             drawn = Sample.from_dict(point.pop("drawn"))
-            figures = frontier.measure(
-                self.read_job(publishes=False), point, drawn, Lines(self.log.info)
-            )
+            job = self.job_of_run(context, drawn.work, publishes=False)
+            figures = frontier.measure(job, point, drawn, Lines(self.log.info))
         self.log.info("%s: %s", self.point_name, figures.get("reason", "measured"))
         return figures
 
@@ -152,9 +152,12 @@ class FrontierOperator(MondrianOperator):
         from mondrian_ops.report import frontier_text
 
         with final_errors():
-            job = self.read_job(publishes=False)
-            folder = frontier.folder_of(job, self.folder, made_by(self, context))
             drawn = Sample.from_dict(self.sample[0]["drawn"])
+            if storage.WorkDir(drawn.work).is_begun:
+                job = self.job_of_run(context, drawn.work, publishes=False)
+            else:  # cleared after its run was over
+                job = self.read_job(publishes=False)
+            folder = frontier.folder_of(job, self.folder, made_by(self, context))
             gathered = frontier.gather(job, drawn, self.points[:])
             written = frontier.write(gathered, folder)
         self.log.info("%s\n%s", storage.shown(folder), frontier_text(gathered))

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.errors import MondrianOpsError, PrivacyError
+from mondrian_ops.operators.base import is_trial
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.release_records import record
+from mondrian_ops.operators.release_records import record, record_failure
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.core.job import Job
+    from mondrian_ops.operators.base import MondrianOperator
 
-__all__ = ["Notifiers", "OneOrMore", "notify", "refusal_notified"]
+__all__ = ["Notifiers", "OneOrMore", "failure_recorded", "notify", "refusal_notified"]
 
 OneOrMore = BaseNotifier | Sequence[BaseNotifier]
 
@@ -83,7 +85,31 @@ def refusal_notified(operator: Refusing, context: Context, job: Job) -> Iterator
     try:
         yield
     except PrivacyError as error:
+        if is_trial():
+            raise
         report = getattr(error, "report", None)
         operator.release_url = record(context, job, "refused", report, str(error))
         notify(operator.on_refusal, context, job, "refused", str(error), operator.release_url)
+        raise
+
+
+@contextmanager
+def failure_recorded(
+    operator: MondrianOperator, context: Context, map_index: int | None = None
+) -> Iterator[None]:
+    """Record that there is no release, and why, if the block ends with a final error.
+
+    ``map_index``: that of the release's ``wrap_up``, for a task that is not mapped with it.
+    """
+    try:
+        yield
+    except MondrianOpsError as error:
+        if is_trial():
+            raise
+        job = operator.known_job
+        state = "refused" if isinstance(error, PrivacyError) else "failed"
+        given = operator.job if job is None else job
+        recorded = record_failure(context, given, str(error), state=state, map_index=map_index)
+        if recorded and job is not None:
+            count_release(context, job, state)
         raise

@@ -14,15 +14,17 @@ from mondrian_ops.operators.approval import approvers
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announce_work,
+    announced_by,
     final_errors,
     made_by,
     owner_of,
     release_name,
     work_of,
 )
-from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
+from mondrian_ops.operators.notify import Notifiers, OneOrMore, failure_recorded, refusal_notified
 from mondrian_ops.operators.release_link import ReleaseLink
 from mondrian_ops.operators.release_records import check_catalogue
+from mondrian_ops.operators.released import announce_attempt
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class PartitionOperator(MondrianOperator):
 
     operator_extra_links = (ReleaseLink(),)
     release_url = ""
+    begins_run = True
 
     _work: str | None = None
 
@@ -61,7 +64,7 @@ class PartitionOperator(MondrianOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Profile the source, plan on a sample, count, merge; scatter the rows where it pays."""
-        with final_errors():
+        with final_errors(), failure_recorded(self, context):
             job = self.read_job()
             check_catalogue()
             check_fragments(job)
@@ -73,6 +76,7 @@ class PartitionOperator(MondrianOperator):
             with refusal_notified(self, context, job):
                 fragments = self._fragments(job, bool(parts), context)
             self._check_number(fragments)
+            announce_attempt(context, self._work)
         self.log.info("%d fragments of %s", *_sizes(fragments))
         return [item.to_dict() for item in (parts if self.map_first_phase else fragments)]
 
@@ -128,7 +132,7 @@ class PartitionOperator(MondrianOperator):
 
 
 class GatherFragmentsOperator(MondrianOperator):
-    """Return the fragments of several jobs as one list, each with its job under ``job``.
+    """Return the fragments of several jobs as one list, each with its job and the job's number.
 
     :param job: the list of jobs that the partition task is mapped over (templated).
     :param partitions: what those :class:`PartitionOperator` tasks returned (templated). A job whose
@@ -147,10 +151,10 @@ class GatherFragmentsOperator(MondrianOperator):
 
         A task mapped over nothing would be skipped with all that follows, and the run a success.
         """
-        jobs = self._by_working_directory(context)
         with final_errors():
+            jobs = self._by_working_directory(context)
             gathered = [
-                {**fragment, "job": jobs[work]}
+                {**fragment, "job": jobs[work][1], "map_index": jobs[work][0]}
                 for work, fragments in self._by_work().items()
                 if work in jobs
                 for fragment in fragments
@@ -175,11 +179,18 @@ class GatherFragmentsOperator(MondrianOperator):
                 found.setdefault(fragments[0]["work"], fragments)
         return found
 
-    def _by_working_directory(self, context: Context) -> dict[str, Any]:
+    def _by_working_directory(self, context: Context) -> dict[str, tuple[int, Any]]:
+        """The jobs and their numbers, by the working directory that a job's partition announced.
+
+        A job may say something else by now, so what it says of its output is asked only where
+        nothing was announced.
+        """
+        given = list(self.job)
+        announced = announced_by(self, context, range(len(given))) or [None] * len(given)
         jobs = {}
-        for job in self.job:
+        for number, (job, work) in enumerate(zip(given, announced, strict=True)):
             try:
-                jobs[work_of(self.read_job(job), context)] = job
+                jobs[work or work_of(self.read_job(job), context)] = number, job
             except MondrianOpsError:
                 self.log.info("%s has no fragments: its job cannot be read", release_name(job))
         return jobs

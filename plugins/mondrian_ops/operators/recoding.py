@@ -10,10 +10,11 @@ from mondrian_ops.operators.base import (
     MondrianOperator,
     check_is_mapped,
     final_errors,
-    work_of,
+    work_of_run,
 )
-from mondrian_ops.operators.notify import Notifiers, OneOrMore, refusal_notified
+from mondrian_ops.operators.notify import Notifiers, OneOrMore, failure_recorded, refusal_notified
 from mondrian_ops.operators.release_link import ReleaseLink
+from mondrian_ops.operators.released import fragments_of, released
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -59,8 +60,12 @@ class SpecializePartOperator(MondrianOperator):
 
         with final_errors():
             check_is_mapped("part", self.part, "partition")
-            self.read_job()  # from here on its locations can be reached
-            summary = pipeline.specialize_part(Part.from_dict(self.part))
+        with final_errors(), failure_recorded(self, context, -1):
+            part = Part.from_dict(self.part)
+            if released(self, context, part.work, -1) is not None:
+                return part.to_dict()
+            self.job_of_run(context, part.work)  # from here on its locations can be reached
+            summary = pipeline.specialize_part(part)
         self.log.info(
             "%s: %d specializations of %d rows",
             self.part_name,
@@ -102,9 +107,12 @@ class RecodeOperator(MondrianOperator):
         from mondrian_ops import pipeline
         from mondrian_ops.engines.handover import PartSummary
 
-        with final_errors():
-            job = self.read_job()
-            work = work_of(job, context)
+        with final_errors(), failure_recorded(self, context):
+            work = work_of_run(self, context)
+            report = released(self, context, work)
+            if report is not None:
+                return fragments_of(report, work)
+            job = self.job_of_run(context, work)
             with refusal_notified(self, context, job):
                 parts = [PartSummary.from_dict(part) for part in self.parts[:]]  # one request
                 return [fragment.to_dict() for fragment in pipeline.recode(work, parts)]

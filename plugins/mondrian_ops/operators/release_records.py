@@ -21,9 +21,21 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue import Catalogue
     from mondrian_ops.core.job import Job
 
-__all__ = ["check_catalogue", "record", "record_frontier", "release_id", "release_url"]
+__all__ = [
+    "check_catalogue",
+    "record",
+    "record_failure",
+    "record_frontier",
+    "recorded_report",
+    "recorded_state",
+    "release_id",
+    "release_url",
+]
 
 _log = logging.getLogger(__name__)
+
+_OVER = ("published", "held")
+_WITHOUT_RELEASE = ("failed", "refused", "rejected", "expired")
 
 
 def check_catalogue() -> None:
@@ -117,6 +129,80 @@ def record(
     return ""
 
 
+def record_failure(
+    context: Context,
+    job: Job | object,
+    reason: str,
+    *,
+    state: str = "failed",
+    map_index: int | None = None,
+) -> bool:
+    """Record that a run ended without a release, unless one of its tasks did so before.
+
+    The first failure since the run began tells the cause; what follows from it does not replace it.
+
+    :param job: that of the run, or what the operator was given where that is no job.
+    :param reason: the text of a MondrianOpsError, or one that names tasks only.
+
+    Returns whether it was recorded.
+    """
+    from mondrian_ops.catalogue import releases
+
+    with _failure_as_warning():
+        entry = {**_entry(context, job, map_index), "state": state, "reason": reason}
+        catalogue = _catalogue()
+        key = catalogue.key
+        with catalogue.writing() as connection:
+            before, _ = releases.find(connection, entry["id"])
+            ended = before if before and before["state"] in _WITHOUT_RELEASE else None
+            if ended is not None and ended["time"] >= _began(context):
+                return False
+            releases.keep_aside(connection, key, entry["id"])
+            releases.keep(connection, entry, {})
+        return True
+    return False
+
+
+def recorded_state(context: Context, map_index: int | None = None) -> tuple[str, str, bool]:
+    """What the catalogue says of the release of this run: its state, and who recorded that.
+
+    Returns the state, the task's id, and whether it was recorded since the run began; empty texts
+    where there is no entry, or the catalogue cannot be read.
+    """
+    from mondrian_ops.catalogue import releases
+
+    with _failure_as_warning("read"):
+        with _catalogue().reading() as connection:
+            entry, _ = releases.find(connection, _id_in(context, map_index))
+        if entry is not None:
+            return entry["state"], entry["task_id"], entry["time"] >= _began(context)
+    return "", "", False
+
+
+def recorded_report(context: Context, map_index: int | None = None) -> dict[str, Any] | None:
+    """The report of the release that this run has published, by the catalogue.
+
+    None where it has not, or the catalogue cannot be read.
+    """
+    from mondrian_ops import report as reports
+    from mondrian_ops.catalogue import releases
+
+    with _failure_as_warning("read"):
+        with _catalogue().reading() as connection:
+            entry, content = releases.find(
+                connection, _id_in(context, map_index), reports.JSON_NAME
+            )
+        if entry is not None and content is not None and entry["state"] in _OVER:
+            return reports.parsed(content)
+    return None
+
+
+def _began(context: Context) -> str:
+    """When the run began, or began again after it was cleared, as the catalogue writes times."""
+    started = context["dag_run"].start_date
+    return "" if started is None else started.astimezone(UTC).isoformat(timespec="microseconds")
+
+
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:
     """Record a frontier of the job's input, as :func:`record` does with a release."""
     from mondrian_ops import report as reports
@@ -130,12 +216,13 @@ def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> 
 
 
 @contextmanager
-def _failure_as_warning() -> Iterator[None]:
+def _failure_as_warning(done: str = "written, so the pages do not show this run") -> Iterator[None]:
     try:
         yield
     except Exception as error:
         _log.warning(
-            "the catalogue was not written, so the pages do not show this run: %s: %s",
+            "the catalogue was not %s: %s: %s",
+            done,
             type(error).__name__,
             error,
         )
@@ -148,27 +235,44 @@ def _catalogue() -> Catalogue:
     return catalogue.current()
 
 
-def _entry(context: Context, job: Job, map_index: int | None = None) -> dict[str, Any]:
+def _entry(context: Context, job: Job | object, map_index: int | None = None) -> dict[str, Any]:
     """An entry with what is known of a release before it is made."""
-    from mondrian_ops import storage
-
     run, instance = context["dag_run"], context["ti"]
     if map_index is None:
         map_index = _map_index(context)
     return {
         "id": _id_in(context, map_index),
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "dataset": storage.shown(str(job.output)),
-        "input": storage.shown(str(job.input)),
         "dag_id": run.dag_id,
         "run_id": run.run_id,
         "task_id": instance.task_id,
         "map_index": map_index,
-        "k": job.k,
-        "l": job.l,
-        "t": job.t,
-        "algorithm": job.algorithm,
-        "engine": job.engine,
+        **_about(job),
+    }
+
+
+def _about(job: Job | object) -> dict[str, Any]:
+    """The columns of an entry that come from a job; of what is none, those that can be told."""
+    from mondrian_ops import storage
+    from mondrian_ops.core.job import Job
+
+    if isinstance(job, Job):
+        return {
+            "dataset": storage.shown(str(job.output)),
+            "input": storage.shown(str(job.input)),
+            "k": job.k,
+            "l": job.l,
+            "t": job.t,
+            "algorithm": job.algorithm,
+            "engine": job.engine,
+        }
+    given = job if isinstance(job, Mapping) else {"output": job or "no job"}
+    named = given.get("output") or given.get("name") or given.get("file") or "a job"
+    return {
+        "dataset": storage.shown(str(named)),
+        "input": storage.shown(str(given.get("input") or "")),
+        "algorithm": "",
+        "engine": "",
     }
 
 

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators import approval
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
     MondrianOperator,
     final_errors,
-    read_job,
+    is_trial,
     release_name,
-    work_of,
+    work_of_run,
 )
 from mondrian_ops.operators.metrics import count_release, send_figures
-from mondrian_ops.operators.notify import Notifiers, OneOrMore, notify, refusal_notified
+from mondrian_ops.operators.notify import (
+    Notifiers,
+    OneOrMore,
+    failure_recorded,
+    notify,
+    refusal_notified,
+)
 from mondrian_ops.operators.release_link import ReleaseLink
-from mondrian_ops.operators.release_records import record, release_url
+from mondrian_ops.operators.release_records import record, recorded_state, release_url
+from mondrian_ops.operators.released import released
 from mondrian_ops.progress import Lines
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
+    from mondrian_ops import pipeline
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
 
@@ -58,6 +67,7 @@ class WrapUpOperator(MondrianOperator):
 
     template_fields: Sequence[str] = (*MondrianOperator.template_fields, "summaries")
     operator_extra_links = (ReleaseLink(),)
+    ends_run = True
     inherits_from_skipmixin = True  # a task that it has skipped stays so when it is cleared
 
     release_url = ""
@@ -88,12 +98,17 @@ class WrapUpOperator(MondrianOperator):
         summaries = self.summaries[:]  # one request for all of them
         with final_errors():
             earlier = approval.earlier_decision(context, {item["work"] for item in summaries})
-        if earlier is not None:
+        if earlier is not None and not is_trial():
             return self._carry_out(*earlier, context, again=True)
-        with final_errors():
-            job = self.read_job()
-            work = work_of(job, context)
+        with final_errors(), failure_recorded(self, context):
+            work = work_of_run(self, context)
+            report = released(self, context, work)
+            if report is not None:
+                return self._again(report, context)
+            job = self.job_of_run(context, work)
             own = self._own(summaries, work)
+            if is_trial():
+                return self._tried(job, work, own, context)
             with refusal_notified(self, context, job):
                 report = pipeline.published_once(
                     job, work, lambda: self._published(job, work, own, context)
@@ -106,17 +121,52 @@ class WrapUpOperator(MondrianOperator):
         """Check and publish; return the report. A release that needs approval ends the task."""
         from mondrian_ops import pipeline
 
-        job = pipeline.held_job(job, work)
-        progress = Lines(self.log.info)
-        with self.working(job, context) as engine:
-            checked = pipeline.check(
-                job, work=work, summaries=summaries, progress=progress, engine=engine
-            )
+        checked = self._checked(job, work, summaries, context)
         if pipeline.asks(job, checked.report):
             parked = approval.Parked.of(job, work, checked.seal, context)
             self._ask(job, parked, checked.report, context)
             approval.park(job, context, resume=self.decided.__name__, parked=parked)
-        return pipeline.publish(job, work=work, progress=progress)
+        return pipeline.publish(job, work=work, progress=Lines(self.log.info))
+
+    def _checked(
+        self, job: Job, work: str, summaries: list[Summary], context: Context
+    ) -> pipeline.Checked:
+        from mondrian_ops import pipeline
+
+        progress = Lines(self.log.info)
+        with self.working(job, context) as engine:
+            return pipeline.check(
+                job, work=work, summaries=summaries, progress=progress, engine=engine
+            )
+
+    def _tried(
+        self, job: Job, work: str, summaries: list[Summary], context: Context
+    ) -> dict[str, Any]:
+        """Check the release for ``airflow tasks test``, and leave it unpublished."""
+        from mondrian_ops import storage
+        from mondrian_ops.report import render_text
+
+        self.outlets = []
+        report = self._checked(job, work, summaries, context).report
+        self.log.warning(
+            "airflow tasks test publishes nothing, asks nobody and records nothing: the release "
+            "passes its check\n%s",
+            render_text(report, 100),
+        )
+        return _summary(storage.shown(str(job.output)), report)
+
+    def _again(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Announce a release that was published before this task was cleared; its summary."""
+        from mondrian_ops import storage
+        from mondrian_ops.core.job import Job
+
+        self.release_url = release_url(context)
+        if recorded_state(context)[0] not in ("published", "held") and not is_trial():
+            with suppress(MondrianOpsError):  # an older version may have had other options
+                job = Job.from_dict(report["job"], paths_required=False)
+                state, reason = _became(report)
+                self.release_url = record(context, job, state, report=report, reason=reason)
+        return self._told(storage.shown(str(report["job"]["output"])), report, context)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
         """The summaries of this release's fragments.
@@ -192,8 +242,8 @@ class WrapUpOperator(MondrianOperator):
             if parked.current_token is not None or not again:
                 self._discard(parked, decision, context)
             raise AirflowSkipException(_discarded(decision))
-        with final_errors():
-            job = read_job(parked.job)
+        with final_errors(), failure_recorded(self, context):
+            job = self.job_of_run(context, parked.work)
             approved = pipeline.Approval(parked.seal, decision.by, decision.at)
             with refusal_notified(self, context, job):
                 report = pipeline.published_once(
@@ -230,18 +280,25 @@ class WrapUpOperator(MondrianOperator):
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Log, record, measure and announce the published release; return a summary."""
-        from mondrian_ops import pipeline, storage
+        from mondrian_ops import storage
         from mondrian_ops.report import render_text
 
         output = storage.shown(str(job.output))
-        is_held = pipeline.is_held(report)
-        state, reason = ("held", report["series"]["reason"]) if is_held else ("published", None)
+        state, reason = _became(report)
         self.log.info("%s %s\n%s", state, output, render_text(report, 100))
         self.release_url = record(context, job, state, report=report, reason=reason)
         count_release(context, job, state)
         send_figures(context, job, report)
+        return self._told(output, report, context)
+
+    def _told(self, output: str, report: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Announce the release to those that follow it; its summary."""
+        from mondrian_ops import pipeline
+
         summary = _summary(output, report)
-        if is_held:
+        if is_trial():
+            self.outlets = []
+        elif pipeline.is_held(report):
             self._announce_nothing(context)
         else:
             self._report = report
@@ -275,8 +332,17 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops.operators.lineage import lineage_of, names_of
 
         if self._report is None:
-            return names_of([self.read_job().input])
+            return names_of([(self.known_job or self.read_job()).input])
         return lineage_of(self._report)
+
+
+def _became(report: dict[str, Any]) -> tuple[str, str | None]:
+    """The state of a release that is over, and its reason."""
+    from mondrian_ops import pipeline
+
+    if pipeline.is_held(report):
+        return "held", report["series"]["reason"]
+    return "published", None
 
 
 def _discarded(decision: approval.Decision) -> str:

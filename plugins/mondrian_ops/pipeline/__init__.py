@@ -31,7 +31,6 @@ from mondrian_ops.pipeline.report_builder import is_held
 from mondrian_ops.pipeline.wrap_up import (
     Checked,
     check,
-    held_job,
     publish,
     published_once,
     published_report,
@@ -51,7 +50,6 @@ __all__ = [
     "discard",
     "divide",
     "exceeded",
-    "held_job",
     "is_held",
     "load_job",
     "partition",

@@ -111,8 +111,10 @@ def draw(
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
     size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))
-    storage.WorkDir(work).create(owner)
+    directory = storage.WorkDir(work)
+    directory.create(owner)
     try:
+        directory.note_job(job)
         if size is None or not _can_be_drawn(job):
             return Sample(work, source.rows, source.rows)
         return cluster_sampling.draw(dataset, size, work, progress or Display())

@@ -146,6 +146,7 @@ def begin(
     with storage.publication_lock(str(job.output)):
         directory.create(owner)
     directory.note_replaced(storage.current_token(str(job.output)), made_by)
+    directory.note_job(job)
     dataset = _opened(job, slots)
     if job.series is not None:
         series.settle(job)

@@ -28,7 +28,7 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
-from mondrian_ops.pipeline.checks import hierarchies_of, lost_rows, refuse_undone
+from mondrian_ops.pipeline.checks import lost_rows, refuse_undone
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
@@ -36,13 +36,13 @@ from mondrian_ops.progress import Display, Progress
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
+    from mondrian_ops.core.hierarchy import Hierarchy
     from mondrian_ops.engines.release_check import Counted
 
 __all__ = [
     "Checked",
     "check",
     "counted_here",
-    "held_job",
     "judged",
     "publish",
     "published_once",
@@ -86,20 +86,6 @@ def wrap_up(
         return publish(job, work=work, approval=approval, progress=progress)
 
     return published_once(job, work, make)
-
-
-def held_job(job: Job, work: str) -> Job:
-    """``job`` as the policies hold it for the rows that the run read.
-
-    The job's file may name another input by now, of which policies require less, and the policies
-    may have changed since the rows were partitioned. Raises JobError where either job asks less
-    than they require.
-    """
-    if not storage.has_policies():
-        return job
-    partitioned = Run(storage.WorkDir.attach(work)).job
-    storage.check_job(partitioned)
-    return storage.check_job(replace(job, input=partitioned.input))
 
 
 def published_once(job: Job, work: str, make: Callable[[], Report]) -> Report:
@@ -370,6 +356,8 @@ def _counted(
     from mondrian_ops.core import verification
     from mondrian_ops.engines.release_check import Counted, ReleaseCheck
 
+    # Those of the run: their files may have changed since.
+    hierarchies = {name: run.dataset.hierarchies[name] for name in job.sensitive_hierarchy}
     # A fragment of which all rows wait has no part.
     paths = _part_paths(run.work, summaries)
     if not paths:
@@ -380,13 +368,14 @@ def _counted(
         counted = Counted(nothing, [], verdict)
     elif engine is not None and engine.remote:
         rows = sum(summary.rows for summary in summaries)
-        hierarchies = hierarchies_of(job, of_sensitive=True)
         check = ReleaseCheck.of(job, paths, rows, hierarchies, boundaries)
         counted = check.concluded(engine.check(run, check))
         progress("wrap_up", len(paths), len(paths))
     else:
         threads = at_once(max(summary.rows for summary in summaries))
-        counted = counted_here(job, run.work, list(paths.values()), progress, threads, boundaries)
+        counted = counted_here(
+            job, run.work, list(paths.values()), progress, threads, hierarchies, boundaries
+        )
     parts, empty = iter(counted.parts), verification.PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
     return counted.count, in_order, counted.verdict
@@ -422,6 +411,7 @@ def counted_here(
     paths: Sequence[str],
     progress: Progress,
     threads: int,
+    hierarchies: Mapping[str, Hierarchy],
     boundaries: Mapping[str, Any] | None,
 ) -> Counted:
     """The parts counted in threads and merged in order, and the verdict."""
@@ -437,7 +427,5 @@ def counted_here(
             parts.append(counter.merge(counted))
             progress("wrap_up", len(parts), len(paths))
         count = counter.result()
-        verdict = verification.check(
-            count, job, hierarchies_of(job, of_sensitive=True), boundaries=boundaries
-        )
+        verdict = verification.check(count, job, hierarchies, boundaries=boundaries)
     return Counted(count, parts, verdict)

@@ -43,6 +43,7 @@ from mondrian_ops.storage.workdir import (
     WorkDir,
     is_work_path,
     may_publish,
+    output_of,
     read_fragment,
     work_path,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "names_in",
     "open_source",
     "options_of",
+    "output_of",
     "output_rules",
     "publication_lock",
     "publish",

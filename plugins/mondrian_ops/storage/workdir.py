@@ -12,10 +12,10 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.access_policy import check_writing
@@ -47,6 +47,8 @@ from mondrian_ops.storage.locations import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mondrian_ops.core.job import Job
+
 __all__ = [
     "FREQUENCIES",
     "FragmentWriter",
@@ -55,6 +57,7 @@ __all__ = [
     "is_work_name",
     "is_work_path",
     "may_publish",
+    "output_of",
     "read_fragment",
     "work_path",
 ]
@@ -62,6 +65,7 @@ __all__ = [
 FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
 _FRAGMENTS = "fragments"
+_JOB = "job.json"
 _ATTEMPT = "attempt"
 _OWNER = "owner.json"
 _OWNER_BYTES = 4096
@@ -91,6 +95,14 @@ def work_path(output: str, run_id: str) -> str:
         target = Path(local_path(output)).resolve()
         return str(target.with_name(f".{target.name}{_suffix(run_id)}"))
     return joined(parent_of(output), f".{name_of(output)}{_suffix(run_id)}")
+
+
+def output_of(path: str) -> str:
+    """The output for which :func:`work_path` returned ``path``, with symbolic links followed."""
+    name = name_of(path)[1:].rpartition(".mondrian_ops-")[0]
+    if is_local(path):
+        return str(Path(path).with_name(name))
+    return joined(parent_of(path), name)
 
 
 def is_work_path(path: str, run_id: str) -> bool:
@@ -306,6 +318,19 @@ class WorkDir:
         """Who makes the release: a DAG, or None for the command line and Python."""
         maker: str | None = self.read_json(_REPLACES).get("made_by")
         return maker
+
+    def note_job(self, job: Job) -> None:
+        """Note the job of the run, which all its tasks take from here."""
+        self.write_json(_JOB, {"job": job.to_dict(), "base_dir": job.base_dir})
+
+    @property
+    def job(self) -> Job:
+        """The job of the run, as it was when the run began."""
+        from mondrian_ops.core.job import Job
+
+        noted = self.read_json(_JOB)
+        job = Job.from_dict(noted["job"], paths_required=False)
+        return replace(job, base_dir=cast("str | None", noted["base_dir"]))
 
     @property
     def staging(self) -> str:

@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
 
 from mondrian_ops import storage
 from releases import recorded_releases
+from task_contexts import task_context
 
 NAMED = "a_spark, nowhere, spark_connect_default"
-
-
-class Store(dict):
-    """What a task keeps over its tries."""
-
-    def __init__(self):
-        super().__init__()
-        self.kept_for = {}
-
-    def set(self, key, value, *, retention=None):
-        self[key] = json.loads(json.dumps(value))
-        self.kept_for[key] = retention
-
-
-class Instance(SimpleNamespace):
-    """A task instance that has, as all of its run in these tests, the XComs of one task."""
-
-    def xcom_push(self, key, value):
-        self.xcoms[key] = value
-
-    def get_task_breadcrumbs(self, dag_id, run_id):
-        return [
-            {"task_id": task_id, "state": state}
-            for task_id, states in self.ended.items()
-            for state in states.split()
-        ]
-
-    def xcom_pull(self, task_ids, key):
-        return [self.xcoms.get(key) for _ in task_ids]
 
 
 @pytest.fixture
 def context() -> dict[str, Any]:
     """As much of a task's context as the operators use."""
-    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
-    tags = {"dag_id": run.dag_id, "task_id": "t"}
-    return {
-        "dag": DAG(run.dag_id, schedule=None),
-        "dag_run": run,
-        "outlet_events": {},
-        "task_state_store": Store(),
-        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
-    }
+    return task_context()
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from handed_over import fragment, summary
 from mondrian_ops import pipeline
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.operators import AnonymizeFragmentOperator
+from task_contexts import begun_work
 
 
 def test_a_fragment_is_named_by_number_and_condition():
@@ -42,16 +43,18 @@ def anonymized(monkeypatch):
 
 
 def test_a_fragment_brings_its_job_where_it_has_one(anonymized, context, job):
-    task = AnonymizeFragmentOperator(task_id="t", fragment={**fragment(), "job": job})
-    assert task.execute(context) == summary()
-    assert anonymized == [(Fragment.from_dict(fragment()), 1)]
+    own = fragment(work=begun_work(context, job).root)
+    task = AnonymizeFragmentOperator(task_id="t", fragment={**own, "job": job})
+    assert task.execute(context) == summary(work=own["work"])
+    assert anonymized == [(Fragment.from_dict(own), 1)]
 
 
 @pytest.mark.parametrize(("given", "taken"), [(3, 3), ("2", 2), ("", 1), (None, 1)])
 def test_a_fragment_is_cut_on_the_cores_that_the_task_is_given(
     anonymized, context, job, given, taken
 ):
-    task = AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment(), cores=given)
+    own = fragment(work=begun_work(context, job).root)
+    task = AnonymizeFragmentOperator(task_id="t", job=job, fragment=own, cores=given)
     task.execute(context)
     assert [cores for _, cores in anonymized] == [taken]
 

@@ -27,11 +27,12 @@ from mondrian_ops.operators import (
     base,
 )
 from mondrian_ops.operators import wrap_up as wrapping_up
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.base import read_job
 from mondrian_ops.pipeline import Approval
 from recording_notifier import RecordingNotifier
 from releases import recorded_releases
 from report_samples import make
+from task_contexts import begun_work
 from teardowns import clean_up_after
 
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -231,8 +232,7 @@ class Release:
         self.done = []
         self.stewards = ()
         self.notifier = RecordingNotifier()
-        self.work = storage.WorkDir(work_of(read_job(job), context))
-        self.work.create()
+        self.work = begun_work(context, job)
         part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
         storage.write_part(self.work.part_path(0), part)
         self.write_report(REPORT)
@@ -287,7 +287,6 @@ def release(monkeypatch, context, job, asked):
         release.done.append(("published", approval))
         return REPORT
 
-    monkeypatch.setattr(pipeline, "held_job", lambda job, _work: job)
     monkeypatch.setattr(pipeline, "check", lambda *_a, **_k: pipeline.Checked(REPORT, "a seal"))
     monkeypatch.setattr(pipeline, "publish", publish)
     monkeypatch.setattr(approval, "skip_followers", lambda *_a: release.done.append("skipped"))
@@ -743,6 +742,7 @@ def test_a_dataset_that_cannot_be_released_is_notified_at_once(
     notifier = RecordingNotifier()
     refuse = Mock(side_effect=PrivacyError("k: the input has 3 rows"))
     monkeypatch.setattr(pipeline, step, refuse)
+    begun_work(context, job)
     with pytest.raises(AirflowFailException, match="3 rows"):
         operator(task_id="t", job=job, on_refusal=notifier, **arguments).execute(context)
     assert notifier.releases[0]["reason"] == "k: the input has 3 rows"

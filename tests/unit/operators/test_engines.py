@@ -23,6 +23,7 @@ from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
 from mondrian_ops.operators.base import read_job, work_of
 from servers.processes import free_port
 from spark_master import spark_master
+from task_contexts import begun_work
 
 
 @pytest.fixture
@@ -62,7 +63,8 @@ def test_a_connection_of_no_use_is_refused(connected, context, attributes, error
 
 def test_a_connection_that_is_not_there_is_refused(context, job):
     job.update(engine="spark", spark={"connection": "nowhere"})
-    fragment = Fragment(id=0, where="", rows=1, work="w").to_dict()
+    work = begun_work(context, job).root
+    fragment = Fragment(id=0, where="", rows=1, work=work).to_dict()
     for task in (
         PartitionOperator(task_id="p", job=job),
         AnonymizeFragmentOperator(task_id="a", job=job, fragment=fragment),

@@ -123,8 +123,10 @@ def test_a_release_is_not_written_into(data, context):
     output = Path(data["output"])
     output.mkdir()
     (output / "_SUCCESS").write_text("{}")
+    drawn = {**POINT["drawn"], "work": work_of(load_job(data), context)}
+    point = {**POINT, "drawn": drawn}
     task = FrontierOperator(
-        task_id="frontier", job=data, sample=[POINT], points=[], folder=str(output)
+        task_id="frontier", job=data, sample=[point], points=[], folder=str(output)
     )
     with pytest.raises(AirflowFailException, match="holds a release"):
         task.execute(context)

@@ -133,6 +133,7 @@ def test_on_spark_a_first_phase_is_not_mapped(monkeypatch, context, tds_job):
     partition = PartitionOperator(task_id="g.p", job=tds_job, map_first_phase=True)
     whole = Fragment(id=0, where="", rows=100, work="w")
     monkeypatch.setattr(pipeline, "partition", lambda *_arguments, **_options: [whole])
+    monkeypatch.setattr(module, "announce_attempt", lambda *_arguments: None)
     monkeypatch.setattr(partition, "working", lambda *_arguments: nullcontext())
     partition.job = {**tds_job, "engine": "spark"}
     assert partition.execute(context) == []
@@ -145,8 +146,8 @@ def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job)
     # The first job failed in its partition task: the second's fragments come first.
     task.partitions = [[{"id": 0, "work": works[1]}, {"id": 1, "work": works[1]}]]
     assert task.execute(context) == [
-        {"id": 0, "work": works[1], "job": jobs[1]},
-        {"id": 1, "work": works[1], "job": jobs[1]},
+        {"id": 0, "work": works[1], "job": jobs[1], "map_index": 1},
+        {"id": 1, "work": works[1], "job": jobs[1], "map_index": 1},
     ]
 
 
@@ -157,7 +158,9 @@ def test_what_a_cleared_run_has_no_more_is_left_out(context, job):
     gone, here = (work_of(read_job(each), context) for each in jobs)
     before = [{"id": 0, "work": here, "rows": 5}, {"id": 1, "work": here, "rows": 5}]
     task.partitions = [[{"id": 0, "work": here, "rows": 9}], [{"id": 0, "work": gone}], [], before]
-    assert task.execute(context) == [{"id": 0, "work": here, "rows": 9, "job": jobs[1]}]
+    assert task.execute(context) == [
+        {"id": 0, "work": here, "rows": 9, "job": jobs[1], "map_index": 0}
+    ]
 
 
 def test_jobs_that_have_no_fragments_at_all_fail_for_good(context, job):

@@ -17,7 +17,7 @@ from handed_over import summary
 from mondrian_ops import pipeline
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.base import read_job
 from mondrian_ops.operators.release_records import (
     record,
     record_frontier,
@@ -25,6 +25,7 @@ from mondrian_ops.operators.release_records import (
     release_url,
 )
 from report_samples import make
+from task_contexts import begun_work
 
 FIGURES = {
     "achieved_k": 5,
@@ -84,7 +85,7 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
     refuse = Mock(side_effect=PrivacyError("refused"))
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
     monkeypatch.setattr(pipeline, {"wrap_up": "check"}.get(phase, phase), refuse)
-    work = work_of(read_job(job), context)
+    work = begun_work(context, job).root
     context["ti"].task_id = f"g.{phase}"
     operators = {
         "partition": PartitionOperator(task_id="g.partition", job=job),

@@ -9,10 +9,10 @@ from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowFailException
 
 from handed_over import fragment, summary
-from mondrian_ops import pipeline, storage
+from mondrian_ops import pipeline
 from mondrian_ops.engines.handover import Summary
 from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator, approval
-from mondrian_ops.operators.base import read_job, work_of
+from task_contexts import begun_work
 
 REPORT = {
     "rows": {"input": 5, "published": 5, "suppressed": 0},
@@ -53,7 +53,6 @@ def wrapped_up(monkeypatch):
         return pipeline.Checked(REPORT, "")
 
     monkeypatch.setattr(pipeline, "published_once", lambda _job, _work, make: make())
-    monkeypatch.setattr(pipeline, "held_job", lambda job, _work: job)
     monkeypatch.setattr(pipeline, "check", check)
     monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, progress: REPORT)
     monkeypatch.setattr("mondrian_ops.report.render_text", lambda *_a, **_k: "the report")
@@ -62,7 +61,7 @@ def wrapped_up(monkeypatch):
 
 def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up, context, job):
     task = WrapUpOperator(task_id="g.t", job=job, summaries=[])
-    work = work_of(read_job(job), context)
+    work = begun_work(context, job).root
     task.summaries = [summary(0, work), summary(0, "of another release"), summary(1, work)]
     task.summaries.append(summary(1, work))  # of a task that a cleared run has no more
     result = task.execute(context)
@@ -76,8 +75,7 @@ def test_wrap_up_takes_its_own_fragments_and_returns_a_small_summary(wrapped_up,
 
 def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, context, job):
     wrap_up = WrapUpOperator(task_id="g.t", job=job, summaries=[])
-    work = storage.WorkDir(work_of(read_job(job), context))
-    work.create()
+    work = begun_work(context, job)
     summaries = [Summary.from_dict(summary(number, work.root)) for number in range(3)]
     monkeypatch.setattr(pipeline, "anonymize_all", lambda *_: summaries)
     task = AnonymizeFragmentOperator(
@@ -90,6 +88,7 @@ def test_summaries_of_many_fragments_are_working_files(wrapped_up, monkeypatch, 
 
 
 def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):
+    begun_work(context, job)
     task = WrapUpOperator(task_id="t", job=job, summaries=[summary(0, "of another release")])
     with pytest.raises(AirflowFailException, match="no fragment of it was anonymized"):
         task.execute(context)
@@ -99,7 +98,7 @@ def test_wrap_up_without_any_fragment_fails_for_good(wrapped_up, context, job):
 def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     asset, alias = Asset("visits"), AssetAlias("releases")
     task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[asset, alias])
-    task.summaries = [summary(0, work_of(read_job(job), context))]
+    task.summaries = [summary(0, begun_work(context, job).root)]
     context["outlet_events"] = Events()
     result = task.execute(context)
     assert context["outlet_events"][asset].extra == result
@@ -116,7 +115,7 @@ def test_a_night_without_a_release_announces_nothing_and_skips_its_readers(
     skipped = []
     monkeypatch.setattr(approval, "skip_followers", lambda task, _context: skipped.append(task))
     task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=[Asset("visits")])
-    task.summaries = [summary(0, work_of(read_job(job), context))]
+    task.summaries = [summary(0, begun_work(context, job).root)]
     context["ti"].map_index = 0 if mapped else -1
     context["outlet_events"] = Events()
     task.execute(context)
@@ -131,7 +130,7 @@ def test_a_try_that_recorded_nothing_links_to_no_page(monkeypatch, context, job,
 
     monkeypatch.setattr(pipeline, "published_once", break_down)
     task = WrapUpOperator(task_id="t", job=job, summaries=[])
-    task.summaries = [summary(0, work_of(read_job(job), context))]
+    task.summaries = [summary(0, begun_work(context, job).root)]
     with pytest.raises(OSError, match="no space left"):
         task.execute(context)
     assert task.release_url == ""

@@ -1,0 +1,77 @@
+"""As much of a task's context as the operators use, without an Airflow."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from airflow.sdk import DAG
+
+from mondrian_ops import storage
+from mondrian_ops.operators.base import read_job, work_of
+
+__all__ = ["Instance", "Store", "begun_work", "task_context"]
+
+
+class Store(dict):
+    """What a task keeps over its tries."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept_for = {}
+
+    def set(self, key, value, *, retention=None):
+        self[key] = json.loads(json.dumps(value))
+        self.kept_for[key] = retention
+
+
+class Instance(SimpleNamespace):
+    """A task instance that has, as all of its run in these tests, the XComs of one task."""
+
+    def xcom_push(self, key, value):
+        self.xcoms[key] = value
+
+    def get_task_breadcrumbs(self, dag_id, run_id):
+        return [
+            {"task_id": task_id, "state": state, "map_index": index if more else -1}
+            for task_id, states in self.ended.items()
+            for index, (state, more) in enumerate(
+                (state, " " in states) for state in states.split()
+            )
+        ]
+
+    def xcom_pull(self, task_ids, key, map_indexes=None):
+        """Those of one task; a list has one for each of its instances."""
+        pulled = []
+        for _ in task_ids:
+            values = self.xcoms.get(key)
+            values = values if isinstance(values, list) else [values]
+            if map_indexes is None:
+                pulled += values
+            else:
+                pulled += [values[at] if -1 <= at < len(values) else None for at in map_indexes]
+        return pulled
+
+
+def task_context() -> dict[str, Any]:
+    """The context of a task of a run."""
+    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
+    tags = {"dag_id": run.dag_id, "task_id": "t"}
+    return {
+        "dag": DAG(run.dag_id, schedule=None),
+        "dag_run": run,
+        "outlet_events": {},
+        "task_state_store": Store(),
+        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
+    }
+
+
+def begun_work(context: dict[str, Any], job: Any, task: str | None = None) -> storage.WorkDir:
+    """The working files of a run that has begun with this job, as its partition task makes them."""
+    read = read_job(job)
+    work = storage.WorkDir(work_of(read, context))
+    run = context["dag_run"]
+    work.create(task and storage.Owner(f"{run.dag_id}/{run.run_id}", task))
+    work.note_job(read)
+    return work
