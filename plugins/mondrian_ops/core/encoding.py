@@ -22,6 +22,7 @@ __all__ = [
     "Indexed",
     "as_array",
     "code_dtype",
+    "combined",
     "days",
     "encode_known",
     "encode_ranks",
@@ -84,7 +85,7 @@ def code_dtype(size: int) -> np.dtype[Any]:
 
 def as_array(column: Column) -> pa.Array:
     """One contiguous array: chunks combined, dictionaries decoded, -0.0 as 0.0, NaN as null."""
-    column = _combined(column)
+    column = combined(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_float16(column.type):
@@ -97,7 +98,8 @@ def as_array(column: Column) -> pa.Array:
     return column
 
 
-def _combined(column: Column) -> pa.Array:
+def combined(column: Column) -> pa.Array:
+    """One contiguous array of all chunks."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # zero chunks, or too long for one
@@ -107,7 +109,7 @@ def _combined(column: Column) -> pa.Array:
 
 def indexed(column: Column) -> Indexed:
     """The column by its own dictionary if that is no longer than the column, else by a new one."""
-    column = _combined(column)
+    column = combined(column)
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
         column = as_array(column)
         narrow = _narrow(column)

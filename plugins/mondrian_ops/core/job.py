@@ -2,9 +2,10 @@
 
 The operators, the command line and ``anonymize()`` all take it, as a mapping from YAML, JSON or
 Python. An option is added here, in :mod:`mondrian_ops.core.job_sections`, in
-:mod:`mondrian_ops.core.series_options` or in :mod:`mondrian_ops.core.quasi_identifier`, and nowhere
-else: :mod:`mondrian_ops.core.options` says what is made of its description. DAG files import these
-modules, so they need the standard library only.
+:mod:`mondrian_ops.core.series_options`, in :mod:`mondrian_ops.core.source_options` or in
+:mod:`mondrian_ops.core.quasi_identifier`, and nowhere else: :mod:`mondrian_ops.core.options` says
+what is made of its description. DAG files import these modules, so they need the standard library
+only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mondrian_ops.core.job_sections import (
 from mondrian_ops.core.options import ROWS_OR_SHARE, SHARE, Options, option
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.series_options import Series
+from mondrian_ops.core.source_options import READING, TYPES, Csv, Type
 
 __all__ = ["Job"]
 
@@ -45,8 +47,7 @@ class Job(Options):
 
     input: str | None = option(
         text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
-        details="All files have the same columns and types. In CSV an empty field is a missing "
-        "value, and a column of times has a time zone in all of its values or in none.",
+        details="All files have the same columns and types.",
         see="[files](#which-files-are-read), [URLs](deploy.md#name-files-on-hdfs-and-s3), "
         "[limits](security.md#raise-or-lower-a-limit)",
         examples=("data/people.parquet",),
@@ -382,6 +383,19 @@ class Job(Options):
         always=True,
     )
     spark: Spark = option(Spark(), text="How Spark is reached and used.")
+    types: Mapping[str, Type] = option(
+        {},
+        title="Types of columns",
+        text="The types of columns, where a file does not say them or says them wrong.",
+        choices=TYPES,
+        details="A value that has no exact counterpart in the type is refused.",
+        see="[Say what the columns are](#say-what-the-columns-are)",
+        unset="those of Parquet files; found in CSV files",
+        noun="a column and its type",
+        examples=({"zip": "text", "visit_date": "date", "amount": "decimal"},),
+        form=READING,
+    )
+    csv: Csv = option(Csv(), text="How CSV files are read, and which texts are missing values.")
     samarati: Samarati = option(Samarati(), text="Options of `algorithm: samarati`.")
     tds: Tds = option(Tds(), text="Options of `algorithm: tds`.")
     di_mondrian: DiMondrian = option(DiMondrian(), text="Options of `algorithm: di_mondrian`.")

@@ -59,7 +59,9 @@ def _values_schema(option: Option) -> dict[str, Any]:
         fewest = {"minItems": 1} if option.required else {}
         return {"type": ["array", "string"], "items": item, **fewest}
     if option.shape == "mapping":
-        texts = {"type": ["string", "number", "boolean"]}
+        texts: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+        if option.words:
+            texts = {"enum": list(option.words)}
         listed = {"type": "string", "pattern": "="}
         return {"type": ["object", "array"], "additionalProperties": texts, "items": listed}
     if option.default is not None and option.model is None:

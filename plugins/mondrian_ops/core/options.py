@@ -172,7 +172,9 @@ def _annotated(hint: Any) -> dict[str, Any]:
         elif origin is tuple:
             described |= {"shape": "list", "kind": get_args(part)[0]}
         elif origin is Mapping:
+            words = get_args(part)[1]
             described |= {"shape": "mapping", "kind": str}
+            described["words"] = get_args(words) if get_origin(words) is Literal else ()
         else:
             described["kind"] = part
     return described
@@ -338,7 +340,10 @@ def _read(option: Option, value: object, path: str) -> Any:
     if option.shape == "list":
         return _read_list(option, value, path)
     if option.shape == "mapping":
-        return dict(_read_pairs(option, value, path))
+        return {
+            name: _one_of(option, text, f"{path}.{name}") if option.words else text
+            for name, text in _read_pairs(option, value, path)
+        }
     return _read_one(option, value, path)
 
 
@@ -393,8 +398,7 @@ def _read_one(option: Option, value: object, path: str) -> Any:
     if isinstance(value, str) and value in option.words:
         return value
     if option.kind is None:
-        hint = did_you_mean(value, option.words) if isinstance(value, str) else ""
-        raise wrong(path, f"{shown(value)} is not one of {', '.join(option.words)}{hint}")
+        return _one_of(option, value, path)
     if option.model is not None:
         return option.model.read(value, path)
     if option.kind is str:
@@ -402,6 +406,14 @@ def _read_one(option: Option, value: object, path: str) -> Any:
             return value
         raise wrong(path, f"must be {option.noun or 'text'}, not {shown(value)}; put it in quotes")
     return _flag(value, path) if option.kind is bool else _number(option, value, path)
+
+
+def _one_of(option: Option, value: object, path: str) -> object:
+    """The value, if it is one of the option's words."""
+    if value in option.words:
+        return value
+    hint = did_you_mean(value, option.words) if isinstance(value, str) else ""
+    raise wrong(path, f"{shown(value)} is not one of {', '.join(option.words)}{hint}")
 
 
 def _flag(value: object, path: str) -> bool:

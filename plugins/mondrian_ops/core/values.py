@@ -17,6 +17,7 @@ __all__ = [
     "after",
     "before",
     "date_or_number",
+    "float_text",
     "greatest_below",
     "json_value",
     "one_spelling",
@@ -43,6 +44,12 @@ def text_of(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
     return values.cast(pa.string())
+
+
+def float_text(values: pa.Array, pointed: bool = False) -> pa.Array:
+    """Floating-point numbers as text; ``pointed``: whole ones as Python writes them, ``70.0``."""
+    texts = values.cast(pa.string())
+    return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0") if pointed else texts
 
 
 def one_spelling(values: pa.Array) -> pa.Array:

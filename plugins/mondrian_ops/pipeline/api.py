@@ -305,8 +305,11 @@ def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str], pa.Schema]:
     index = storage.index_columns(table.schema)
     names, left_out = storage.without_index(table.column_names, index, job.named_columns)
     table = table.select(names)
-    declared = pa.schema(declared_fields(table.schema))
-    return table.cast(plain_schema(table.schema)), [*others, *left_out], declared
+    declared = declared_fields(table.schema)
+    plain = table.cast(plain_schema(table.schema))
+    typed = storage.in_types(plain, job.types, job.csv)
+    kept = [each for each in declared if typed[each.name].type == plain[each.name].type]
+    return typed, [*others, *left_out], pa.schema(kept)
 
 
 def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:

@@ -72,6 +72,7 @@ def check_columns(job: Job, source: storage.Source) -> None:
                     else did_you_mean(column, names)
                 )
                 raise JobError(f"{role}: the input has no column {column!r}{hint}")
+    _refuse_types_of_others(job, names)
     for name in sorted(_ARROWS_OWN & {*columns_to_read(job, list(names))}):
         raise InputError(
             f"column {name!r} has a name that Arrow's readers reserve for themselves; rename "
@@ -92,6 +93,14 @@ def check_columns(job: Job, source: storage.Source) -> None:
                 f"interval_style: {name!r} would be published as {taken!r}, a name that the input "
                 "has already; rename that column, drop it, or use interval_style: text"
             )
+
+
+def _refuse_types_of_others(job: Job, names: Sequence[str]) -> None:
+    """Raise JobError for a type of a column that is not among ``names``."""
+    for column in job.types:
+        if column not in names:
+            hint = did_you_mean(column, names)
+            raise JobError(f"types: the input has no column {column!r}{hint}; remove it")
 
 
 def _refuse_columns_beside(job: Job, names: Sequence[str]) -> None:

@@ -106,7 +106,10 @@ def draw(
     """
     for point in grid:
         job_at(job, point)
-    source = storage.open_source(str(job.input), job.named_columns, job.unlisted == "publish")
+    others = job.unlisted == "publish"
+    source = storage.open_source(
+        str(job.input), job.named_columns, others, types=job.types, csv=job.csv
+    )
     check_columns(job, source)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)

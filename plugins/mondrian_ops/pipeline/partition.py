@@ -453,7 +453,9 @@ def _opened(job: Job, slots: int | None = None) -> Dataset:
     """The dataset of a job that fits it."""
     holds = job.series is not None and job.series.holds
     others = job.unlisted == "publish"
-    source = storage.open_source(str(job.input), job.named_columns, others, may_be_empty=holds)
+    source = storage.open_source(
+        str(job.input), job.named_columns, others, may_be_empty=holds, types=job.types, csv=job.csv
+    )
     storage.check_source(job, source)
     check_columns(job, source)
     if job.series is None:

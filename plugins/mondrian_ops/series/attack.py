@@ -199,7 +199,9 @@ class _Player:
         storage.check_location("input", location)
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
-        source = storage.open_source(location, names, others=False, may_be_empty=True)
+        source = storage.open_source(
+            location, names, others=False, may_be_empty=True, types=job.types, csv=job.csv
+        )
         batches = [*source.batches(names)]  # raises InputError where a column is missing
         schema = pa.schema([source.schema.field(name) for name in names])
         table = pa.Table.from_batches(batches, schema)

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from mondrian_ops.storage.source import Source, Split, open_source
     from mondrian_ops.storage.sweeping import sweep
+    from mondrian_ops.storage.typed_columns import in_types
 
 __all__ = [
     "FREQUENCIES",
@@ -88,6 +89,7 @@ __all__ = [
     "filesystem",
     "find_hierarchy",
     "has_policies",
+    "in_types",
     "index_columns",
     "is_local",
     "is_work_path",
@@ -150,5 +152,6 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
             ),
             "source": ("Source", "Split", "open_source"),
             "sweeping": ("sweep",),
+            "typed_columns": ("in_types",),
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,14 @@ import pyarrow as pa
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
+from mondrian_ops.core.named_types import Declared, is_already
+from mondrian_ops.core.source_options import Csv
 from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.access_policy import check_reading
+from mondrian_ops.storage.csv_text import Dialect
 from mondrian_ops.storage.discovery import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
+from mondrian_ops.storage.typed_columns import cast_errors, in_type, may_be_text, without_missing
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -69,6 +73,10 @@ class Source:
         bytes: size of the files.
         index: columns that are a pandas index and no part of the data; not in ``schema``.
         declared: the columns whose type in the files is not plain, such as a UUID, in that type.
+        types: by column, the type that the job names, or that was found in CSV files.
+        csv: how the job says that CSV files are read, and which texts are missing values.
+        dialects: by CSV file, the separator and encoding.
+        numberlike: columns of CSV files that look like numbers but are read as text.
     """
 
     url: str
@@ -80,6 +88,11 @@ class Source:
     _stamps: list[str] = field(repr=False)  # by file
     index: tuple[str, ...] = ()
     declared: pa.Schema = field(default_factory=lambda: pa.schema([]), repr=False)
+    types: Mapping[str, str] = field(default_factory=dict)
+    csv: Csv = Csv()  # noqa: RUF009 - frozen
+    dialects: tuple[Dialect, ...] = ()
+    numberlike: tuple[str, ...] = ()
+    _read: pa.Schema | None = field(default=None, repr=False)  # the types in the files
 
     @cached_property
     def rows(self) -> int:
@@ -168,10 +181,55 @@ class Source:
         groups: Sequence[int] | None,
         dictionaries: bool,
     ) -> Iterator[pa.RecordBatch]:
-        common = (self.files[at], self.schema, columns, keep, batch_rows)
+        path, read = self.files[at], self._read or self.schema
+        if self.format == "parquet" and not self._converts:
+            common = (path, read, columns, keep, batch_rows)
+            return parquet_files.batches(*common, groups, self._stamps[at], dictionaries)
+        needed = list(columns)
+        if keep is not None:  # its text names the columns of the filter
+            needed += [name for name in self.schema.names if name in str(keep)]
+            needed = list(dict.fromkeys(needed))
         if self.format == "csv":
-            return csv_files.batches(*common)
-        return parquet_files.batches(*common, groups, self._stamps[at], dictionaries)
+            raw = csv_files.batches(path, self.dialects[at], self.csv, read, needed)
+        else:
+            raw = parquet_files.batches(
+                path, read, needed, None, batch_rows, groups, self._stamps[at], dictionaries
+            )
+        return self._converted(path, raw, columns, keep, batch_rows)
+
+    @property
+    def _converts(self) -> bool:
+        """Whether values are changed after they are read, and so cannot be filtered before."""
+        read = self._read or self.schema
+        return not read.equals(self.schema) or (
+            bool(self.csv.missing) and any(may_be_text(each.type) for each in read)
+        )
+
+    def _converted(
+        self,
+        path: str,
+        raw: Iterator[pa.RecordBatch],
+        columns: Sequence[str],
+        keep: pc.Expression | None,
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file in the types of ``schema``, filtered after that."""
+        for batch in raw:
+            table = pa.Table.from_batches([self._in_types(path, batch)])
+            if keep is not None:
+                table = table.filter(keep)
+            yield from table.select(columns).to_batches(max_chunksize=batch_rows)
+
+    def _in_types(self, path: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names, arrays = batch.schema.names, list(batch.columns)
+        for at, name in enumerate(names):
+            if self.csv.missing and self.format == "parquet":
+                arrays[at] = without_missing(arrays[at], self.csv.missing)
+            type_ = self.schema.field(name).type
+            if name in self.types:
+                with cast_errors(shown(path), name, self.types[name], arrays[at].type):
+                    arrays[at] = in_type(arrays[at], self.types[name], type_, self.csv)
+        return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def splits(self, rows: int) -> list[Split]:
         """The source as consecutive splits of about ``rows`` rows, none of them empty.
@@ -195,7 +253,7 @@ class Source:
         Leaves that have none of the file's are left out. Each file is opened once, for its
         statistics, when its turn comes.
         """
-        if self.format == "csv":
+        if self.format == "csv" or self._converts:
             leaves = range(plan.leaves)
             yield from (dict.fromkeys(leaves, sum(groups)) for groups in self._groups)
         else:
@@ -217,7 +275,14 @@ class Source:
     def to_json(self) -> dict[str, Any]:
         """A JSON value from which another process opens the source without inspecting its files."""
         value = {each.name: getattr(self, each.name) for each in fields(self)}
-        return value | {name: _hex(value[name]) for name in ("schema", "declared")}
+        read = self._read or self.schema
+        return value | {
+            "schema": _hex(self.schema),
+            "declared": _hex(self.declared),
+            "_read": _hex(read),
+            "csv": self.csv.to_dict(),
+            "dialects": [asdict(each) for each in self.dialects],
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Source:
@@ -225,6 +290,10 @@ class Source:
         decoded = {
             "schema": _of_hex(value["schema"]),
             "declared": pa.schema(declared_fields(_of_hex(value["declared"]))),
+            "_read": _of_hex(value["_read"]),
+            "csv": Csv.read(value["csv"]),
+            "dialects": tuple(Dialect(**each) for each in value["dialects"]),
+            "numberlike": tuple(value["numberlike"]),
             "_groups": [tuple(groups) for groups in value["_groups"]],
             "index": tuple(value["index"]),
         }
@@ -267,7 +336,12 @@ class Source:
 
 
 def open_source(
-    url: str, named: Sequence[str] = (), others: bool = True, may_be_empty: bool = False
+    url: str,
+    named: Sequence[str] = (),
+    others: bool = True,
+    may_be_empty: bool = False,
+    types: Mapping[str, str] | None = None,
+    csv: Csv | None = None,
 ) -> Source:
     """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
 
@@ -276,6 +350,8 @@ def open_source(
         named: columns that the job names. A pandas index is part of the data if it is among them.
         others: whether other columns are ever read; if not, CSV's need no type.
         may_be_empty: whether files without rows will do.
+        types: by column, the type that the job names; other names are ignored here.
+        csv: how the job says that CSV files are read, and which texts are missing values.
 
     Raises:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
@@ -286,20 +362,61 @@ def open_source(
     entries = data_files(url)
     files = [file.url for file in entries]
     kind = _one_format(files)
+    csv, needed = csv or Csv(), None if others else named
+    found: dict[str, Any] = {"csv": csv}
+    declared: list[pa.Field] = []
     if kind == "parquet":
-        schema, groups, index, declared = parquet_files.inspect(files)
+        read, groups, index, declared = parquet_files.inspect(files)
+        schema = read
     else:
-        schema, groups = csv_files.inspect(files, None if others else named)
-        index, declared = parquet_files.index_columns(schema), []
+        inspected = csv_files.inspect(files, needed, csv, types)
+        schema, read, groups = inspected.schema, inspected.read, inspected.rows
+        index = parquet_files.index_columns(schema)
+        found["types"] = inspected.types
+        found["dialects"] = tuple(inspected.dialects)
+        found["numberlike"] = inspected.numberlike
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
+    found["_read"] = pa.schema([read.field(name) for name in data])
     size = sum(file.bytes for file in entries)
     stamps = [file.stamp for file in entries]
     kept = pa.schema([each for each in declared if each.name in data])
-    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out), kept)
+    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out), kept, **found)
+    if kind == "parquet":
+        wanted = {name: each for name, each in (types or {}).items() if name in data}
+        if needed is not None:
+            wanted = {name: each for name, each in wanted.items() if name in needed}
+        source = _typed(source, wanted)
     if source.rows == 0 and not may_be_empty:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
+
+
+def _typed(source: Source, types: Mapping[str, str]) -> Source:
+    """A Parquet source with the columns of ``types`` in these types, each value tried.
+
+    Raises InputError where a value has no exact counterpart; file and row are named.
+    """
+    tried = {
+        name: Declared(kind, source.csv.decimal)
+        for name, kind in types.items()
+        if not is_already(source.schema.field(name).type, kind)
+    }
+    for at, path in enumerate(source.files if tried else ()):
+        row = 0
+        for batch in source.batches(list(tried), files=[at]):
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                with cast_errors(shown(path), name, tried[name].name, column.type, row):
+                    tried[name].add(column)
+            row += batch.num_rows
+    schema = pa.schema(
+        [
+            pa.field(each.name, tried[each.name].type) if each.name in tried else each
+            for each in source.schema
+        ]
+    )
+    declared = pa.schema([each for each in source.declared if each.name not in tried])
+    return replace(source, schema=schema, declared=declared, types=dict(types))
 
 
 def _hex(schema: pa.Schema) -> str:
