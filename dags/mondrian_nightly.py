@@ -11,6 +11,9 @@ left to a later night; one that failed is tried again. `overdue_drops` fails as 
 is older than that and has no release. The log of `find_drops`, and its XCom `drops`, tell what
 became of each drop.
 
+A drop whose columns are not those of the last release of its dataset is refused, and its error
+names the change and an id. Trigger the DAG with this id under `accept` to release it as it is.
+
 Trigger the DAG with a `day`, or make a backfill, to anonymize the drops of these days in any case.
 An event of the Asset `mondrian_drop` starts a run at once; its extra `{"drop":
 "DATASET/2025-06-01"}` names the drop, which has to be complete.
@@ -72,6 +75,7 @@ def find_drops(**context: Any) -> list[dict[str, Any]]:
     """The jobs of the drops that this run takes, the oldest first."""
     from mondrian_ops import storage
     from mondrian_ops.hooks.settings import use_settings
+    from mondrian_ops.nightly.acceptance import accept_changes
     from mondrian_ops.nightly.claims import AirflowClaims
     from mondrian_ops.nightly.landing import read_landing
     from mondrian_ops.nightly.night import Night, Request
@@ -83,6 +87,7 @@ def find_drops(**context: Any) -> list[dict[str, Any]]:
         landing, releases = place("landing"), place("releases")
         if landing == storage.resolved(DEFAULTS["landing"]):
             Path(landing).mkdir(parents=True, exist_ok=True)
+        accept_changes(context["params"].get("accept") or (), context["dag_run"], releases)
         events = [event for asset in context["triggering_asset_events"].values() for event in asset]
         request = Request.of(
             context["dag_run"],
@@ -179,7 +184,15 @@ with DAG(
             title="Day",
             description_md="Anonymize the drops of this day, even if they have a release. "
             "Empty: those without a release, as a night does.",
-        )
+        ),
+        "accept": Param(
+            [],
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Accept changes of columns",
+            description_md="The ids of the changes that you accept, one per line, as the errors "
+            "of the refused drops give them. Each holds for one release, and your name is noted.",
+        ),
     },
     tags=["mondrian_ops", "privacy"],
 ) as dag:

@@ -87,21 +87,25 @@ def pending(connection: sa.Connection, scope: str) -> list[Intention]:
 
 
 def confirm(
-    catalogue: Catalogue, token: str, again: Callable[[sa.Connection], object] = lambda _: None
+    catalogue: Catalogue,
+    scope: str,
+    token: str,
+    again: Callable[[sa.Connection], object] = lambda _: None,
 ) -> None:
-    """Note that the attempt with this token has published.
+    """Note that the attempt with this token has published what it intended in a scope.
 
     ``again`` notes its intention once more where a backup without it was restored meanwhile. While
     the database is away, a warning is logged, since whoever finds the intention settles it.
     """
     with _best_effort("confirmed"), catalogue.writing() as connection:
-        if not _confirmed(connection, token):
+        if not _confirmed(connection, scope, token):
             again(connection)
-            _confirmed(connection, token)
+            _confirmed(connection, scope, token)
 
 
-def _confirmed(connection: sa.Connection, token: str) -> bool:
-    of_token = publication.update().where(publication.c.token == token)
+def _confirmed(connection: sa.Connection, scope: str, token: str) -> bool:
+    mine = publication.c.scope == scope, publication.c.token == token
+    of_token = publication.update().where(*mine)
     return bool(connection.execute(of_token.values(published=True)).rowcount)
 
 
@@ -129,7 +133,7 @@ def settle(catalogue: Catalogue, intention: Intention) -> State:
         return State.PUBLISHED
     if state is State.PUBLISHED:
         with catalogue.writing() as connection:
-            _confirmed(connection, intention.token)
+            _confirmed(connection, intention.scope, intention.token)
     elif state is State.GONE:
         with catalogue.writing() as connection:
             withdraw(connection, intention)
@@ -165,7 +169,7 @@ def publishing(
                 with catalogue.writing() as connection:
                     withdraw(connection, intention)
         raise
-    confirm(catalogue, intention.token, again)
+    confirm(catalogue, intention.scope, intention.token, again)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ __all__ = [
     "PENDING",
     "SCHEMA",
     "VERSIONS",
+    "contract",
+    "contract_change",
     "document",
     "key_table",
     "metadata",
@@ -28,7 +30,7 @@ __all__ = [
     "waiting",
 ]
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 """The revision of the last migration."""
 
 VERSIONS = "mondrian_ops_version"
@@ -141,6 +143,45 @@ sketch = Table(
 
 ``people_by``: the columns that tell people apart, as a JSON array of names. ``population``: the
 job's; empty for none. ``least``: little-endian 64-bit hashes.
+"""
+
+contract = Table(
+    "contract",
+    metadata,
+    Column(
+        "publication",
+        sa.Integer,
+        ForeignKey("publication.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("dataset", sa.Text, nullable=False),
+    Column("label", sa.Text, nullable=False),
+    Column("columns", sa.Text, nullable=False),
+    Index("ix_contract_dataset", "dataset", "label"),
+)
+"""The columns of a publication (:mod:`mondrian_ops.core.contract`), as JSON.
+
+``dataset``: the output without dates; ``label``: the digits of its dates.
+"""
+
+contract_change = Table(
+    "contract_change",
+    metadata,
+    Column("id", sa.String(8), primary_key=True),
+    Column("dataset", sa.Text, nullable=False),
+    Column("digest", sa.String(64), nullable=False),
+    Column("changes", sa.Text, nullable=False),
+    Column("output", sa.Text, nullable=False),
+    Column("time", _TIME, nullable=False),
+    Column("accepted_by", sa.Text),
+    Column("accepted_at", _TIME),
+    Column("publication", sa.Integer, ForeignKey("publication.id", ondelete="SET NULL")),
+    Index("ix_contract_change_dataset", "dataset"),
+)
+"""How a drop, whose release would be ``output``, differs from its dataset's contract, as JSON.
+
+The drop is refused until somebody accepts the change; ``publication`` is the one that used that.
 """
 
 series = Table(

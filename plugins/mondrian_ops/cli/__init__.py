@@ -1,4 +1,5 @@
-"""The command line: run, plan, verify, frontier, sweep, series, import, schema, generate, init.
+"""The command line: run, plan, verify, frontier, sweep, series, contract, import, schema,
+generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it
@@ -15,7 +16,17 @@ import sys
 from collections.abc import Callable, Sequence
 
 from mondrian_ops import __version__
-from mondrian_ops.cli import frontier, generate, import_old, init, run, series, sweep, verify
+from mondrian_ops.cli import (
+    contract,
+    frontier,
+    generate,
+    import_old,
+    init,
+    run,
+    series,
+    sweep,
+    verify,
+)
 from mondrian_ops.cli.output import REFUSED, fail
 from mondrian_ops.cli.signals import SIGNALS, Terminated
 from mondrian_ops.core.errors import MondrianOpsError
@@ -73,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mondrian_ops {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, verify, frontier, sweep, import_old, series, generate, init):
+    for command in (run, verify, frontier, sweep, import_old, series, contract, generate, init):
         command.add(commands)
     return parser
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import getpass
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = ["allowed_job", "takes_job", "takes_set", "whole_rows"]
+__all__ = ["allowed_job", "takes_job", "takes_set", "user", "whole_rows"]
 
 
 def takes_job(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +40,14 @@ def allowed_job(options: argparse.Namespace, publishes: bool = True) -> Job:
 
     job = storage.load_job(options.job, options.overrides)
     return storage.check_job(job, publishes=publishes)
+
+
+def user() -> str:
+    """Who runs the command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return f"user {os.getuid()}"
 
 
 def whole_rows(text: str) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.cli.arguments import allowed_job, takes_job
+from mondrian_ops.cli.arguments import allowed_job, takes_job, user
 from mondrian_ops.cli.output import write, write_json
 from mondrian_ops.cli.signals import SIGNALS
 from mondrian_ops.core.errors import ApprovalError
@@ -88,7 +87,7 @@ def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Dis
     """The user who approves the release with this report; None if they reject it."""
     _check_can_ask(options)
     if options.approve:
-        return _user()
+        return user()
     from mondrian_ops.report import render_text
 
     screen.stop()
@@ -97,14 +96,7 @@ def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Dis
         sys.stderr.write("\n\nPublish this release? [y/N] ")
         sys.stderr.flush()
         answer = sys.stdin.readline()
-    return _user() if answer.strip().lower() in ("y", "yes") else None
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may have no name for its user
-        return f"user {os.getuid()}"
+    return user() if answer.strip().lower() in ("y", "yes") else None
 
 
 def _write_report(report: Mapping[str, Any]) -> None:

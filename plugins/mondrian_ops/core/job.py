@@ -205,6 +205,20 @@ class Job(Options):
         form=PRIVACY,
         always=True,
     )
+    schema: Literal["keep", "evolve"] | None = option(
+        None,
+        title="Columns that change",
+        text="What happens to a drop whose columns differ from those of the last release of its "
+        "dataset.",
+        choices={
+            "keep": "it is refused until a person accepts the change",
+            "evolve": "it is released, and the report says what changed",
+        },
+        unset="`keep` for the nights of a `series` and for the drops of `mondrian_nightly`; other "
+        "releases are not compared",
+        see="[What counts as a change](operate.md#accept-a-change-of-the-columns)",
+        form=None,
+    )
     dependencies: Literal["warn", "refuse"] = option(
         "warn",
         title="Columns that undo the work",

@@ -35,7 +35,9 @@ _STATE = "run.json"
 class Dataset:
     """A source, the job that anonymizes it, its hierarchies by column, and room for fragments.
 
-    In a series the source is the pool of the ``night``, not the job's input.
+    In a series the source is the pool of the ``night``, not the job's input. ``contract``: the
+    columns of the drop, as :mod:`mondrian_ops.pipeline.contract` writes them, where the job's
+    releases have to be alike.
     """
 
     job: Job
@@ -43,6 +45,7 @@ class Dataset:
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
     night: Night | None = None
+    contract: Mapping[str, Any] | None = None
 
     @property
     def holding(self) -> Holding | None:
@@ -65,6 +68,7 @@ class Dataset:
             "slots": asdict(self.slots),
             "hierarchies": {name: each.to_json() for name, each in self.hierarchies.items()},
             "night": None if self.night is None else self.night.to_dict(),
+            "contract": self.contract,
         }
         work.write_json(_DATASET, described)
 
@@ -78,7 +82,8 @@ class Dataset:
         job = Job.from_dict(described["job"])
         source = storage.Source.from_json(described["source"])
         night = described["night"] and Night.from_dict(described["night"])
-        return cls(job, source, hierarchies, Slots(**described["slots"]), night)
+        slots = Slots(**described["slots"])
+        return cls(job, source, hierarchies, slots, night, described["contract"])
 
 
 class Run:

@@ -60,6 +60,7 @@ class Drop:
         return {
             "name": self.name,
             "file": str(file),
+            "defaults": {"schema": "keep"},  # its releases are to be alike
             "set": [
                 f"input={json.dumps(self.input)}",
                 f"output={json.dumps(self.output(releases))}",

@@ -52,7 +52,8 @@ class MondrianOperator(BaseOperator):
     """Base of the operators of this package.
 
     :param job: the anonymization job (templated): a mapping, the path of a YAML or JSON file, or
-        ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed.
+        ``{"file": PATH, "set": ["k=10", ...], "name": ...}`` for a file with some options changed,
+        and ``"defaults": {"schema": "keep", ...}`` for those that the file does not set.
         It is read once, by the task that begins the run: the tasks that follow take the job from
         the working files, and only warn if theirs differs.
     :param spark_conn_id: the connection to Spark, in place of the job's ``spark.connection``
@@ -247,7 +248,7 @@ def read_job(
 
     use_settings()
     if isinstance(job, Mapping) and "file" in job:
-        loaded = storage.load_job(job["file"], job.get("set", ()))
+        loaded = storage.load_job(job["file"], job.get("set", ()), job.get("defaults"))
     else:
         loaded = storage.load_job(job)
     loaded = storage.with_connections(loaded, spark_conn_id, storage_conn_id)

@@ -231,6 +231,11 @@ def anonymize(
             "series: a table in memory cannot be a night of a series; remove series, or run the "
             "job on files"
         )
+    if job.schema == "keep":
+        raise JobError(
+            "schema: a table in memory is no drop of a dataset, so there is no last release to "
+            "compare it with; remove schema, or run the job on files"
+        )
     check_columns(job, source)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)

@@ -322,9 +322,10 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     """Confirm the publication of an attempt that was killed after it published."""
     if not job.compares_people:
         return
-    from mondrian_ops.catalogue import publication
+    from mondrian_ops.catalogue import people, publication
 
-    publication.confirm(catalogue.current(), work.token, partial(_noted, job, work))
+    noted = partial(_noted, job, work)
+    publication.confirm(catalogue.current(), people.SCOPE, work.token, noted)
 
 
 def _noted(job: Job, work: storage.WorkDir, connection: sa.Connection) -> Intention:

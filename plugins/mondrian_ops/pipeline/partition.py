@@ -35,7 +35,7 @@ from mondrian_ops.cores import available_cores
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.pipeline import overlap_check
+from mondrian_ops.pipeline import contract, overlap_check
 from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
@@ -150,6 +150,8 @@ def begin(
     dataset = _opened(job, slots)
     if job.series is not None:
         series.settle(job)
+    dataset = contract.held(dataset, directory)
+    if job.series is not None:
         overlap_check.sketch(job, dataset.source, directory, overlap_check.key_of(job))
         night, pool = series.gather(job, dataset.source, directory)
         dataset = replace(dataset, source=pool, night=night)

@@ -26,7 +26,7 @@ from mondrian_ops.engines import Engine
 from mondrian_ops.engines.handover import Night, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
-from mondrian_ops.pipeline import overlap_check
+from mondrian_ops.pipeline import contract, overlap_check
 from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
 from mondrian_ops.pipeline.checks import lost_rows, refuse_undone
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
@@ -117,7 +117,9 @@ def published_report(job: Job, work: str) -> Report | None:
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
     overlap_check.confirm(job, directory)
     report = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
-    series.confirm(job, Run(directory), report)
+    run = Run(directory)
+    series.confirm(job, run, report)
+    contract.confirm(job, run)
     return report
 
 
@@ -125,6 +127,7 @@ def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:
     """The report of a night that published nothing and is over; None if it is not."""
     if job.series is None or not series.was_held(directory.token):
         return None
+    contract.confirm(job, Run(directory))
     return _staged_report(directory)
 
 
@@ -187,6 +190,7 @@ def check(
         report["replaces"] = replaced  # which the approver has to know
     if policies := storage.required(job).policies:
         report["policies"] = list(policies)
+    contract.note(run, report)
     overlap_check.note(job, directory, report)
     _write_report(directory, report)
     return Checked(report, _with_report(seal, directory, report) if seal else "")
@@ -283,9 +287,13 @@ def publish(
     copied = partial(progress or Display(), "publish")
     run = Run(directory)
     if is_held(report):
-        with series.committed(job, run, report):
+        with contract.recorded(job, run), series.committed(job, run, report):
             return report
-    with series.committed(job, run, report), overlap_check.recorded(job, directory):
+    with (
+        contract.recorded(job, run),
+        series.committed(job, run, report),
+        overlap_check.recorded(job, directory),
+    ):
         storage.publish(directory.staging, str(job.output), directory.token, refuse, copied)
     return report
 

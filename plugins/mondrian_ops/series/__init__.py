@@ -12,7 +12,13 @@ from mondrian_ops.series.counterfeits import COUNTERFEITS, content_of, without_c
 from mondrian_ops.series.gather import gather
 from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
-from mondrian_ops.series.naming import series_name
+from mondrian_ops.series.naming import (
+    label_of,
+    name_of_series,
+    output_of,
+    place_of,
+    series_name,
+)
 from mondrian_ops.series.nights import ask_to_refit, check_new, refuse_beside, settle
 from mondrian_ops.series.sweeping import sweep
 
@@ -29,6 +35,10 @@ __all__ = [
     "gather",
     "held",
     "is_protected",
+    "label_of",
+    "name_of_series",
+    "output_of",
+    "place_of",
     "refuse_beside",
     "series_name",
     "settle",

@@ -16,6 +16,7 @@ from mondrian_ops.storage.locations import remote_parts
 __all__ = [
     "is_one_series",
     "is_same_night",
+    "label_of",
     "name_of_series",
     "output_of",
     "outputs_beside",
@@ -62,6 +63,12 @@ def is_same_night(one: str, other: str) -> bool:
     return day_digits(one) == day_digits(other)
 
 
+def label_of(output: str) -> str:
+    """The digits of an output's dates, which sort as its nights do; empty without a date."""
+    place = place_of(output)
+    return " ".join(day_digits(place[len(_store_of(place)) :]))
+
+
 def output_of(job: Job) -> str:
     """The output of the job; see :func:`place_of`."""
     return place_of(str(job.output))
@@ -90,8 +97,12 @@ def outputs_beside(output: str) -> list[str]:
 
 def _without_dates(place: str) -> str:
     """A place with ``*`` for its dates; one in the name of its bucket is no date of a night."""
-    store = "" if storage.is_local(place) else remote_parts(place)[0]
+    store = _store_of(place)
     return store + dataset_name(place[len(store) :])
+
+
+def _store_of(place: str) -> str:
+    return "" if storage.is_local(place) else remote_parts(place)[0]
 
 
 def _dated(folder: str) -> list[str]:

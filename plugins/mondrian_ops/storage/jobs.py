@@ -21,16 +21,22 @@ __all__ = ["load_job", "read_job", "with_connections", "with_overrides"]
 _LOCATIONS = ("input", "output")
 
 
-def load_job(job: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> Job:
+def load_job(
+    job: str | os.PathLike[str] | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> Job:
     """The job in a YAML or JSON file, or in a mapping, with ``KEY=VALUE`` overrides.
 
-    Relative paths in it start at the home, wherever the file is. Raises JobError if the job is
-    invalid.
+    ``defaults``: for options of a file that it does not set. Relative paths in the job start at the
+    home, wherever the file is. Raises JobError if the job is invalid.
     """
     if isinstance(job, Mapping):
         return _resolved(Job.from_dict(with_overrides(job, overrides)))
     path = resolved(os.fspath(job))
-    mapping = with_overrides(read_job(path), overrides)
+    given = read_job(path)
+    unset = {key: each for key, each in (defaults or {}).items() if given.get(key) is None}
+    mapping = with_overrides({**given, **unset}, overrides)
     base_dir = os.path.dirname(os.path.abspath(path))
     return replace(_resolved(Job.from_dict(mapping, where=path)), base_dir=base_dir)
 

@@ -88,7 +88,7 @@ def test_the_three_phases_have_the_promised_ids(anonymize):
 def test_the_form_has_every_option_of_the_job_but_those_that_are_no_matter_of_one_run(anonymize):
     _dag, form, _module = anonymize
     missing = {name for name in flat_options(Job) if not name.startswith("series_")} - set(form)
-    assert missing == {"min_sample"}
+    assert missing == {"min_sample", "schema"}
 
 
 @pytest.mark.parametrize("name", ["mondrian_anonymize", "mondrian_frontier"])
