@@ -266,7 +266,7 @@ class ReleaseCounter:
         self._rows = 0
         self._totals = [np.zeros(1, np.int64) for _ in sensitive]
         self._merged = self._no_classes()
-        self._pending: list[CountedClasses] = []
+        self._pending: list[_Coded] = []
         self._held = held
         self._spilled: SpilledClasses | None = None
         if spill is not None:
@@ -312,8 +312,9 @@ class ReleaseCounter:
             PrivacyError: a column to count is missing, duplicate, or of a type whose values
                 cannot be compared; or the number of persons is not that of the rows.
         """
-        rows, pieces, present = 0, list[CountedClasses](), tuple[str, ...]()
-        grouped, fresh = 0, 0  # entries of the first piece, and of those behind it
+        rows, present = 0, tuple[str, ...]()
+        classes, pieces = self._no_classes(), list[_Coded]()
+        fresh = 0  # entries of the pieces
         values = [column.empty() for column in self._values]
         identifiers = {column: IdentifierValues(column) for column in self._identifiers}
         for batch in _batches(part):
@@ -325,15 +326,17 @@ class ReleaseCounter:
             if self._persons:
                 counted.append(_persons_of(persons, rows, batch.num_rows, name))
             for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):
-                pieces.append(classes_of(values, len(self._quasi), piece.columns, rows))
+                of_piece = [column.empty() for column in values]
+                found = classes_of(of_piece, len(self._quasi), piece.columns, rows)
+                pieces.append(_Coded(of_piece, found))
                 rows += piece.num_rows
-                fresh += entries(pieces[-1])
-                if fresh > max(self._held, grouped):  # rows that are not sorted by class
-                    pieces = [self._group(pieces, values)]
-                    grouped, fresh = entries(pieces[0]), 0
+                fresh += entries(found)
+                if fresh > max(self._held, entries(classes)):  # rows that are not sorted by class
+                    classes, fresh = self._group([classes, *_recoded(pieces, values)], values), 0
+                    pieces.clear()
         if persons is not None and len(persons) != rows:
             raise _unknown_persons(name)
-        classes = self._group(pieces, values) if pieces else self._no_classes()
+        classes = self._group([classes, *_recoded(pieces, values)], values)
         count = PartCount(rows, len(classes.sizes), _dp(classes.sizes))
         return CountedPart(name, count, present, values, classes, identifiers)
 
@@ -359,10 +362,11 @@ class ReleaseCounter:
         self._rows += part.counted.rows
         if self._spilled is not None and entries(part.classes) > self._held:
             self._spill_merged(self._spilled)  # its codes may not outlive a run
-            self._spilled.append(self._recoded(part, start))
+            self._spilled.append(*self._recoded([_of_part(part, start)]))
             return part.counted
-        self._pending.append(self._recoded(part, start))
-        if sum(map(entries, self._pending)) > max(self._held, entries(self._merged)):
+        self._pending.append(_of_part(part, start))
+        pending = sum(entries(each.classes) for each in self._pending)
+        if pending > max(self._held, entries(self._merged)):
             self._group_pending()
         return part.counted
 
@@ -425,7 +429,7 @@ class ReleaseCounter:
     def _group_pending(self) -> None:
         if not self._pending:
             return
-        pieces = [self._merged, *self._pending]
+        pieces = [self._merged, *self._recoded(self._pending)]
         del self._merged  # so that `group_classes` can free it
         self._pending = []
         self._merged = self._group(pieces, self._values)
@@ -438,31 +442,17 @@ class ReleaseCounter:
             spilled.append(self._merged)
             self._merged = self._no_classes()
 
-    def _recoded(self, part: CountedPart, start: int) -> CountedClasses:
-        """The classes of a part in the codes of the counter, its rows numbered from ``start``."""
-        of_part = [
-            values.codes_of(values_of_part.values)
-            for values, values_of_part in zip(self._values, part.values, strict=True)
-        ]
-        # `codes_of` puts the missing value last; its code is 0.
-        of_part = [np.roll(codes, 1) for codes in of_part]
-        classes, quasi = part.classes, len(self._quasi)
-        pairs = [
-            pairs._replace(codes=codes[pairs.codes])
-            for codes, pairs in zip(of_part[quasi:], classes.pairs, strict=True)
-        ]
-        self._totals = [
-            _added(totals, of_column, values.size)
-            for totals, of_column, values in zip(
-                self._totals, pairs, self._sensitive.values(), strict=False
-            )
-        ]
-        return CountedClasses(
-            [codes[column] for codes, column in zip(of_part, classes.codes, strict=False)],
-            classes.sizes,
-            classes.first_rows + start,
-            pairs,
-        )
+    def _recoded(self, pieces: Sequence[_Coded]) -> list[CountedClasses]:
+        """The classes of parts in the codes of the counter, whose totals they are added to."""
+        recoded, quasi = _recoded(pieces, self._values), len(self._quasi)
+        for classes in recoded:
+            self._totals = [
+                _added(totals, pairs, values.size)
+                for totals, pairs, values in zip(
+                    self._totals, classes.pairs, self._values[quasi:], strict=False
+                )
+            ]
+        return recoded
 
     @property
     def _values(self) -> list[ColumnValues]:
@@ -492,6 +482,37 @@ class CountedPart(NamedTuple):
     values: list[ColumnValues]
     classes: CountedClasses
     identifiers: dict[str, IdentifierValues]
+
+
+class _Coded(NamedTuple):
+    """Classes in the codes of their own ``values``, one for each column."""
+
+    values: list[ColumnValues]
+    classes: CountedClasses
+
+
+def _of_part(part: CountedPart, start: int) -> _Coded:
+    """The classes of a part, with rows numbered from ``start``."""
+    first_rows = part.classes.first_rows + start
+    return _Coded(part.values, part.classes._replace(first_rows=first_rows))
+
+
+def _recoded(pieces: Sequence[_Coded], values: Sequence[ColumnValues]) -> list[CountedClasses]:
+    """The classes of all pieces in the codes of ``values``, to which theirs are added."""
+    if not pieces:
+        return []
+    of_columns = zip(*(piece.values for piece in pieces), strict=True)
+    added = [column.add_all(others) for column, others in zip(values, of_columns, strict=True)]
+    recoded = []
+    for (_, classes), codes_of in zip(pieces, zip(*added, strict=True), strict=True):
+        quasi = len(classes.codes)
+        codes = [of[column] for of, column in zip(codes_of, classes.codes, strict=False)]
+        pairs = [
+            pairs._replace(codes=of[pairs.codes])
+            for of, pairs in zip(codes_of[quasi:], classes.pairs, strict=True)
+        ]
+        recoded.append(classes._replace(codes=codes, pairs=pairs))
+    return recoded
 
 
 def _dp(sizes: Ints) -> int:

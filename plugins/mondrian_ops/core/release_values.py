@@ -8,7 +8,7 @@ none.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -77,6 +77,26 @@ class ColumnValues:
             codes = self._codes_of(values)
         return np.append(codes, _MISSING).astype(np.min_scalar_type(self.size))
 
+    def add_all(self, others: Sequence[ColumnValues]) -> list[NDArray[Any]]:
+        """Add the values of others; of each the codes here, (its `size`,), by its own codes.
+
+        All are looked up at once, because each look-up begins with a table of all values so far.
+        """
+        arrays = [other.values for other in others if not pa.types.is_null(other.values.type)]
+        for array in arrays[1:]:
+            self._check_type(array.type, arrays[0].type)
+        codes = np.zeros(0, np.int64)
+        if arrays:
+            with self._comparable(arrays[0]):
+                codes = self._codes_of(pa.concat_arrays(arrays))
+        codes = codes.astype(np.min_scalar_type(self.size))
+        ends = np.cumsum([len(other.values) for other in others])
+        missing = np.zeros(1, codes.dtype)
+        return [
+            np.concatenate([missing, codes[end - len(other.values) : end]])
+            for other, end in zip(others, ends.tolist(), strict=True)
+        ]
+
     def keep(self, most: int) -> None:
         """Forget all values but the first ``most``, whose codes stay."""
         self.values = self.values.take(pa.array(np.arange(min(most, len(self.values)))))
@@ -95,20 +115,22 @@ class ColumnValues:
         """(values,) the code of each of some values in their canonical form."""
         if pa.types.is_null(values.type):
             return np.zeros(len(values), np.int64)
-        if not len(self.values):
+        known = len(self.values)
+        if not known:
             self.values = pa.array([], values.type)
-        if values.type != self.values.type:
-            raise PrivacyError(
-                f"column {self.name!r} is {values.type} in one part and {self.values.type} in "
-                "another; the release cannot be checked"
-            )
-        place = pc.index_in(values, value_set=self.values)
-        new = values.filter(pc.and_(pc.is_null(place), pc.is_valid(values)))
-        if len(new):
-            self.values = pa.concat_arrays([self.values, new.unique()])
-            place = pc.index_in(values, value_set=self.values)
-        codes: Ints = place.cast(pa.int64()).fill_null(-1).to_numpy() + 1
+        self._check_type(values.type, self.values.type)
+        # Known values come first, so they keep their places in the dictionary.
+        encoded = pa.concat_arrays([self.values, values]).dictionary_encode()
+        self.values = encoded.dictionary
+        codes: Ints = encoded.indices.slice(known).cast(pa.int64()).fill_null(-1).to_numpy() + 1
         return codes
+
+    def _check_type(self, one: pa.DataType, other: pa.DataType) -> None:
+        if one != other:
+            raise PrivacyError(
+                f"column {self.name!r} is {one} in one part and {other} in another; the release "
+                "cannot be checked"
+            )
 
 
 class IdentifierValues(ColumnValues):

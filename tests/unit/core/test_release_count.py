@@ -21,6 +21,7 @@ from mondrian_ops.core import release_classes, release_count, verification
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_count import ClassCounts, Figures
+from mondrian_ops.core.release_values import ColumnValues
 from mondrian_ops.core.verification import (
     ReleaseCounter,
     check,
@@ -362,7 +363,7 @@ def test_parts_are_merged_before_they_outgrow_what_they_are_merged_into():
     waiting = []
     for part in range(8):
         counter.add(pa.table({"q": [2 * part, 2 * part + 1]}))
-        waiting.append((sum(len(each.sizes) for each in counter._pending), counter._merged))
+        waiting.append((sum(len(each.classes.sizes) for each in counter._pending), counter._merged))
     assert [classes for classes, _ in waiting] == [2, 0, 2, 4, 0, 2, 4, 6]
     assert all_classes(counter.result()).class_sizes.tolist() == [1] * 16
     assert counter._pending == []
@@ -496,3 +497,32 @@ def test_figures_are_added_up_in_json_as_they_are_here(has_persons):
         "sizes": [(1, 1), (3, 3), (5, 1), (9, 1)],
         "persons": [(1, 1, 1), (2, 1, 3), (3, 2, 6), (5, 2, 14)] if has_persons else None,
     }
+
+
+def values_hashed(monkeypatch, rows: int, parts: int) -> int:
+    """How many values a count of different texts puts into tables of values."""
+    texts = pa.table({"q": ["*"] * rows, "s": [f"text {at}" for at in range(rows)]})
+    hashed = 0
+    codes_of = ColumnValues._codes_of
+
+    def noted(self, values):
+        nonlocal hashed
+        hashed += len(self.values) + len(values)
+        return codes_of(self, values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ColumnValues, "_codes_of", noted)
+        patched.setattr(release_count, "_SLICE", 100)
+        counter = ReleaseCounter(["q"], ["s"])
+        for part in range(parts):
+            counter.add(texts[part * rows // parts : (part + 1) * rows // parts])
+        (classes,) = counter.result().read()
+    assert len(classes.sensitive["s"].values) == rows
+    return hashed
+
+
+def test_the_work_on_different_values_follows_the_rows(monkeypatch):
+    """Each look-up begins with a table of all values so far, so there must be few look-ups."""
+    few, many = (values_hashed(monkeypatch, rows, rows // 1000) for rows in (2_000, 16_000))
+    assert many <= 8 * few + 1000
+    assert many <= 4 * 2 * 16_000  # at most four times: in slice, part and release, of two columns
