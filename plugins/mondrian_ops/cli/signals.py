@@ -21,8 +21,8 @@ class Terminated(BaseException):
 class Signals:
     """Turns SIGINT and SIGTERM into exceptions, so that working files are removed on the way out.
 
-    During a run they are raised between its steps: an exception that is raised while C code calls
-    Python back would be lost. A second signal is raised at once.
+    During a run they are raised between its steps, and stop the kernels: an exception that is raised
+    while C code calls Python back would be lost. A second signal is raised at once.
     """
 
     def __init__(self) -> None:
@@ -34,6 +34,9 @@ class Signals:
         self._received = KeyboardInterrupt if number == signal.SIGINT else Terminated
         if not (self._watched and is_first):
             raise self._received
+        from mondrian_ops.native import library
+
+        library.stop()
 
     @contextmanager
     def raised(self) -> Iterator[None]:
@@ -43,6 +46,10 @@ class Signals:
         before = [signal.signal(number, self._stop) for number in numbers]
         try:
             yield
+        except BaseException:
+            if self._received is not None:  # whatever ended early because of it
+                raise self._received from None
+            raise
         finally:
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from mondrian_ops.cores import available_cores
+from mondrian_ops.native.library import adopt, stop_flag
 
 __all__ = ["at_once", "in_threads", "shared_rows"]
 
@@ -37,11 +38,12 @@ def in_threads(
     """``work`` on every item, some at once, by default on all cores; results in the items' order.
 
     The kernels and Arrow release the GIL. Only a few results wait for the consumer, so the number
-    of items does not affect memory. The first exception cancels the rest.
+    of items does not affect memory. The first exception cancels the rest; one that ends the program,
+    such as KeyboardInterrupt, also stops the kernels.
     """
     threads = threads or _threads()
     running: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+    with stop_flag() as flag, ThreadPoolExecutor(threads, "", adopt, (flag,)) as pool:
         try:
             for item in items:
                 running.append(pool.submit(work, item))
@@ -49,7 +51,9 @@ def in_threads(
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
-        except BaseException:
+        except BaseException as error:
+            if not isinstance(error, (Exception, GeneratorExit)):
+                flag.value = 1
             pool.shutdown(cancel_futures=True)
             raise
 

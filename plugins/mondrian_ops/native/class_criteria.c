@@ -149,7 +149,7 @@ int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *start
                       const mo_criteria *criteria, uint8_t *holds) {
   mo_tally tally;
   int status = allocate_tally(&tally, criteria);
-  for (int64_t i = 0; i < groups && status == MO_DONE; i++) {
+  for (int64_t i = 0; i < groups && status == MO_DONE && !stopped(); i++) {
     int64_t start = starts[i], stop = i + 1 < groups ? starts[i + 1] : length, total = 0;
     for (int64_t at = start; at < stop; at++) total += rows[index[at]];
     int found = total >= criteria->k;

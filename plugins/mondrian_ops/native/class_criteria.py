@@ -124,6 +124,7 @@ _satisfies = function("mo_satisfies", _POINTER, _INTEGER, _INTEGER, _CRITERIA, _
 _groups_satisfy = function(
     "mo_groups_satisfy",
     *(_POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _CRITERIA, _POINTER),
+    stoppable=True,
 )
 
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { POLLED = 1 << 16 }; /* combinations between two looks at the flag that stops a kernel */
+
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u;
 
 /* The distinct combinations so far, and the slots that hold their numbers, -1 where free. */
@@ -76,6 +78,10 @@ int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64_t *row
   hash_table table = {.known = known, .wide = wide, .n = n};
   int status = allocate_slots(&table);
   for (int64_t i = 0; i < n && status == MO_DONE; i++) {
+    if (i % POLLED == 0 && stopped()) {
+      status = MO_STOPPED;
+      break;
+    }
     for (int64_t w = 0; w < wide; w++) known[w * n + table.found] = words[w * n + i];
     status = replace(&table, places, columns, tables, first);
     if (status != MO_DONE) break;
@@ -109,6 +115,10 @@ int mo_group_by_bits(const uint64_t *words, int64_t wide, int64_t n, const uint6
   int status = allocate_slots(&table);
   if (!table.known || !number) status = MO_NO_MEMORY;
   for (int64_t i = 0; i < n && status == MO_DONE; i++) {
+    if (i % POLLED == 0 && stopped()) {
+      status = MO_STOPPED;
+      break;
+    }
     for (int64_t w = 0; w < wide; w++)
       table.known[w * n + table.found] = words[w * n + i] & keys[w];
     number[i] = number_of(&table);

@@ -27,9 +27,18 @@ _recode = function(
     *(_POINTER, _INTEGER, _INTEGER, _POINTER),
     *(_POINTER, _INTEGER, _POINTER, _POINTER),
     *(_POINTER, _POINTER, _RESULT),
+    stoppable=True,
 )
 _group_by_bits = function(
-    "mo_group_by_bits", _POINTER, _INTEGER, _INTEGER, _POINTER, _POINTER, _POINTER, _RESULT
+    "mo_group_by_bits",
+    _POINTER,
+    _INTEGER,
+    _INTEGER,
+    _POINTER,
+    _POINTER,
+    _POINTER,
+    _RESULT,
+    stoppable=True,
 )
 
 

@@ -155,7 +155,7 @@ cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *w
   memset(work->checked, 0, (size_t)attributes);
   for (;;) {
     int32_t a = best_attribute(work);
-    if (a < 0) return (cut){-1, 0, 0};
+    if (a < 0 || stopped()) return (cut){-1, 0, 0};
     if (work->checked[a] || cut_satisfies(here, work->best[a], work)) return work->best[a];
     find_valid_cut(here, a, greedy, work);
     work->checked[a] = 1;

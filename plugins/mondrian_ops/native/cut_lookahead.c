@@ -93,7 +93,7 @@ static double rollout(node here, double limit, workspace *work) {
   node *stack = work->stack;
   int64_t top = 0;
   stack[0] = here;
-  while (top >= 0 && total < limit) {
+  while (top >= 0 && total < limit && !stopped()) {
     here = stack[top--];
     if (fits_word(here, work)) here = make_masks(here, work);
     if (here.count < 2 * work->criteria->k) {
@@ -146,7 +146,7 @@ static int64_t look_ahead(node here, workspace *work) {
   int ordered = work->policy.group_rows > 0;
   if (ordered) memcpy(work->before, here.rows, bytes);
   double least = INFINITY;
-  for (int64_t t = 0; t < count && least > 0.0; t++) { /* nothing loses less than 0 */
+  for (int64_t t = 0; t < count && least > 0.0 && !stopped(); t++) { /* nothing loses less than 0 */
     double loss = loss_ahead(here, work->tried[t].of, least, work);
     if (loss < least) {
       best = t;

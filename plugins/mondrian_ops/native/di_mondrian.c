@@ -281,7 +281,7 @@ static int32_t multiway_cut_of(node here, int64_t *count, workspace *work, parts
     if (can_split_missing(here, a, work)) return a;
   rate_all_attributes(here, work, own);
   for (;;) {
-    int32_t best = best_attribute(work);
+    int32_t best = stopped() ? -1 : best_attribute(work);
     *count = best < 0 ? 0 : valid_points(here, best, work, own);
     if (best < 0 || *count > 0) return best;
     work->checked[best] = 1;
@@ -293,7 +293,7 @@ static void cut_into_parts(node whole, int64_t floor, uint8_t *class_starts, wor
                            parts *own) {
   int64_t stride = work->layout->stride, k = work->criteria->k, top = 0;
   own->waiting[0] = whole;
-  while (top >= 0) {
+  while (top >= 0 && !stopped()) {
     node here = own->waiting[top--];
     int64_t count = 0;
     int32_t a =
@@ -320,7 +320,7 @@ static int grow_parts(packed_rows *from, parts *own, int32_t *index, uint8_t *cl
   int status = open_blocks(&small, from);
   if (status == MO_DONE) {
     cut_into_parts(from->whole, BLOCK, class_starts, &from->work, own);
-    for (int64_t start = 0, stop; start < from->whole.count; start = stop) {
+    for (int64_t start = 0, stop; start < from->whole.count && !stopped(); start = stop) {
       stop = next_class_start(class_starts, start, from->whole.count);
       node here = node_slice(from->whole, start, stop, of);
       if (here.count < 2 * from->work.criteria->k || here.count > BLOCK) {

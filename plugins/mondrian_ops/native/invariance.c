@@ -430,7 +430,8 @@ static int improve_row(search *s, int32_t p) {
 }
 
 static int run(search *s) {
-  for (int64_t i = 0; i < s->n; i++) { /* in the first order: neighbours one after the other */
+  for (int64_t i = 0; i < s->n && !stopped();
+       i++) { /* in the first order: neighbours one after the other */
     int32_t p = s->order[i];
     if (s->class_of[p] >= 0) continue;
     double cost;
@@ -440,23 +441,23 @@ static int run(search *s) {
     if (append(s, g, p)) return MO_NO_MEMORY;
     update(s, g);
   }
-  for (int64_t g = 0; g < s->count; g++)
+  for (int64_t g = 0; g < s->count && !stopped(); g++)
     if (repair(s, g)) return MO_NO_MEMORY;
-  for (int64_t g = s->count - 1; g >= 0; g--)
+  for (int64_t g = s->count - 1; g >= 0 && !stopped(); g--)
     if (cut_class(s, g)) return MO_NO_MEMORY;
-  for (int pass = 0; pass < PASSES; pass++) {
+  for (int pass = 0; pass < PASSES && !stopped(); pass++) {
     for (int64_t g = 0; g < s->count; g++)
       s->groups[g].fresh = s->groups[g].dirty, s->groups[g].dirty = 0;
-    for (int64_t i = 0; i < s->n; i++) {
+    for (int64_t i = 0; i < s->n && !stopped(); i++) {
       int32_t p = s->order[i];
       int64_t g = s->class_of[p];
       if (g < 0 || s->groups[g].size > EXCHANGED || !(s->groups[g].fresh || s->groups[g].dirty))
         continue;
       if (improve_row(s, p) < 0) return MO_NO_MEMORY;
     }
-    for (int64_t g = s->count - 1; g >= 0; g--)
+    for (int64_t g = s->count - 1; g >= 0 && !stopped(); g--)
       if (cut_class(s, g)) return MO_NO_MEMORY;
-    for (int64_t g = s->count - 1; g >= 0; g--)
+    for (int64_t g = s->count - 1; g >= 0 && !stopped(); g--)
       if ((s->groups[g].fresh || s->groups[g].dirty) && cut_anew(s, g)) return MO_NO_MEMORY;
   }
   return MO_DONE;
@@ -548,7 +549,7 @@ MO_API int mo_invariant_classes(const mo_rows *rows, const int32_t *value,
       if (class_of[i] >= 0) status = append(&s, class_of[i], (int32_t)i);
     for (int64_t g = 0; g < classes; g++) update(&s, g);
     if (!status) status = run(&s);
-    for (int64_t g = 0; g < s.count && !status && price < DBL_MAX; g++) {
+    for (int64_t g = 0; g < s.count && !status && price < DBL_MAX && !stopped(); g++) {
       const group *at = s.groups + g;
       if (at->size == 0) continue;
       int32_t found[MADE_UP];

@@ -22,6 +22,7 @@ _kept_classes = function(
     "mo_invariant_classes",
     *(ctypes.POINTER(RowsStruct), _POINTER, _POINTER, _INT, _INT, _INT, _INT),
     *(_POINTER, _INT, _INT, _POINTER, ctypes.c_double, ctypes.c_double, _POINTER, _POINTER),
+    stoppable=True,
 )
 
 

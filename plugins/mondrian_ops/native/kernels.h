@@ -19,7 +19,12 @@
 
 /* MO_OUT_OF_BOUNDS: a code or a node is outside of its table; no memory outside was read or
  * written. */
-enum { MO_DONE = 0, MO_NO_MEMORY = -1, MO_OUT_OF_BOUNDS = -2 };
+enum { MO_DONE = 0, MO_NO_MEMORY = -1, MO_OUT_OF_BOUNDS = -2, MO_STOPPED = -3 };
+
+/* threads.c: the flag that stops the kernels that this thread calls, and their threads; NULL: none
+ * does. Once it is not 0, a kernel ends soon, whatever it returns, and its results are void. */
+MO_API void mo_watch(const int *flag);
+int stopped(void);
 
 /* Zeroed memory for length entries of so many bytes, to be freed; NULL where there is none. */
 static inline void *zeros(int64_t length, size_t bytes) {

@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from typing import Any
 
 from mondrian_ops.core.errors import KernelsError
 from mondrian_ops.native.build import digest, path
 
-__all__ = ["function"]
+__all__ = ["Stopped", "adopt", "function", "stop", "stop_flag"]
 
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
+
+
+class Stopped(BaseException):
+    """A kernel ended before its result was there, because somebody stopped it."""
+
+
+_flags: list[ctypes.c_int] = []
+"""Those of all kernels that may be at work."""
+
+_own = threading.local()
+
+
+@contextmanager
+def stop_flag() -> Iterator[ctypes.c_int]:
+    """A flag that stops kernels once it is not 0: the one this thread has adopted, or a new one."""
+    adopted = getattr(_own, "flag", None)
+    if adopted is not None:
+        yield adopted
+        return
+    flag = ctypes.c_int()
+    _flags.append(flag)
+    try:
+        yield flag
+    finally:
+        _flags.remove(flag)
+
+
+def adopt(flag: ctypes.c_int) -> None:
+    """Have a flag stop the kernels that this thread calls from here on."""
+    _own.flag = flag
+
+
+def stop() -> None:
+    """Stop all kernels of this process, as a handler of signals may."""
+    for flag in tuple(_flags):
+        flag.value = 1
 
 
 @cache
@@ -50,11 +89,16 @@ def _text(library: ctypes.CDLL, name: str) -> str | None:
     return ctypes.string_at(ctypes.addressof(place)).decode()
 
 
-def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callable[..., Any]:
+def function(
+    name: str, *parameters: Any, result: Any = ctypes.c_int, stoppable: bool = False
+) -> Callable[..., Any]:
     """A kernel by its name in C, loaded at its first call; it runs without the interpreter's lock.
 
     ``parameters`` and ``result`` are ctypes types. If the result is a status (c_int), a call raises
     MemoryError, and ValueError where a code or a node is outside of its table.
+
+    ``stoppable``: it may take long. A signal whose handler raises an exception ends it within 0.2
+    s, and so does :func:`stop`, after which the call raises Stopped.
     """
 
     @cache
@@ -64,7 +108,7 @@ def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callabl
         return loaded
 
     def call(*arguments: Any) -> Any:
-        outcome = kernel()(*arguments)
+        outcome = _stoppably(kernel(), arguments) if stoppable else kernel()(*arguments)
         if result is ctypes.c_int and outcome == _NO_MEMORY:
             raise MemoryError("not enough memory for the kernels")
         if result is ctypes.c_int and outcome == _OUT_OF_BOUNDS:
@@ -72,3 +116,48 @@ def function(name: str, *parameters: Any, result: Any = ctypes.c_int) -> Callabl
         return outcome
 
     return call
+
+
+def _stoppably(kernel: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call a kernel that looks at a flag. Raises Stopped where it was set meanwhile."""
+    with stop_flag() as flag:
+        call = partial(_watching, kernel, arguments, flag)
+        # Signals are handled by the main thread, which must not be inside of C for long.
+        is_main = threading.current_thread() is threading.main_thread()
+        outcome = _waited_for(call, flag) if is_main else call()
+        if flag.value:
+            raise Stopped
+        return outcome
+
+
+def _watching(kernel: Any, arguments: tuple[Any, ...], flag: ctypes.c_int) -> Any:
+    watch = _watch()
+    watch(ctypes.byref(flag))
+    try:
+        return kernel(*arguments)
+    finally:
+        watch(None)
+
+
+@cache
+def _watch() -> Any:
+    loaded = _library().mo_watch
+    loaded.argtypes, loaded.restype = (ctypes.POINTER(ctypes.c_int),), None
+    return loaded
+
+
+def _waited_for(call: Callable[[], Any], flag: ctypes.c_int) -> Any:
+    """What a call returns that another thread makes; an exception that comes here stops it first.
+
+    The kernel works on arrays of the caller's, so it has to end before they are gone.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call)
+        try:
+            return running.result()
+        except BaseException:
+            flag.value = 1
+            while not running.done():
+                with suppress(BaseException):  # a second signal
+                    wait([running])
+            raise

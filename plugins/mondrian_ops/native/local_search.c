@@ -286,7 +286,7 @@ static int improve_row(search *among, int64_t c, int64_t j) {
 static void move_rows(search *among) {
   for (int changed = 1; changed;) {
     changed = 0;
-    for (int64_t c = 0; c < among->classes; c++) {
+    for (int64_t c = 0; c < among->classes && !stopped(); c++) {
       if (!among->open[c]) continue;
       changed = 1;
       among->open[c] = 0;
@@ -393,7 +393,7 @@ static int cut_anew(search *among, int64_t c, const int64_t *others, int64_t cou
 static int cut_all_anew(search *among) {
   int64_t others = among->work->policy.joined - 1;
   int found = 0;
-  for (int64_t c = 0; c < among->classes; c++) {
+  for (int64_t c = 0; c < among->classes && !stopped(); c++) {
     if (!among->fresh[c]) continue;
     among->fresh[c] = 0;
     if (class_loss(among, c) <= LESS) continue;

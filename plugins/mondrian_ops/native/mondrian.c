@@ -31,7 +31,7 @@ static int64_t halve(node here, workspace *work) {
     int32_t widest = -1;
     for (int32_t a = 0; a < attributes; a++)
       if (work->distinct[a] > 1 && (widest < 0 || work->score[a] > work->score[widest])) widest = a;
-    if (widest < 0) return -1;
+    if (widest < 0 || stopped()) return -1;
     sort_rows(here, widest, work);
     if (halves_satisfy(here, middle, work)) return middle;
     work->distinct[widest] = 0;
@@ -58,7 +58,7 @@ void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work)
   node waiting[MAX_WAITING];
   int64_t top = 0;
   waiting[0] = whole;
-  while (top >= 0) {
+  while (top >= 0 && !stopped()) {
     node here = waiting[top--];
     if (here.count > floor && by_members(here, work)) {
       cut_members(here, class_starts + (here.rows - whole.rows) / stride, work);
@@ -77,7 +77,7 @@ void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work)
 /* Cuts the nodes that are small enough for groups to the end, and searches their classes locally.
  */
 static int finish_nodes(node whole, uint8_t *class_starts, workspace *work) {
-  for (int64_t start = 0, stop; start < whole.count; start = stop) {
+  for (int64_t start = 0, stop; start < whole.count && !stopped(); start = stop) {
     stop = next_class_start(class_starts, start, whole.count);
     if (stop - start > work->policy.group_rows) continue;
     node here = node_slice(whole, start, stop, work->layout);
@@ -186,11 +186,11 @@ typedef struct {
   pthread_cond_t left;
 } queue;
 
-/* Takes the next node; returns 0 after the last one, or after an error. */
+/* Takes the next node; returns 0 after the last one, after an error, or once it is stopped. */
 static int take(queue *nodes, node *next) {
   pthread_mutex_lock(&nodes->lock);
   while (nodes->count == 0 && nodes->taken > 0) pthread_cond_wait(&nodes->left, &nodes->lock);
-  int found = nodes->count > 0 && nodes->status == MO_DONE;
+  int found = nodes->count > 0 && nodes->status == MO_DONE && !stopped();
   if (found) *next = nodes->waiting[--nodes->count];
   nodes->taken += found;
   pthread_mutex_unlock(&nodes->lock);
@@ -318,7 +318,7 @@ int mo_loss(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *p
   int status = open_packed_rows(&from, rows, criteria, policy);
   size_t stride = (size_t)from.packed.of.stride;
   *loss = 0.0;
-  for (int64_t c = 0; status == MO_DONE && c < classes; c++) {
+  for (int64_t c = 0; status == MO_DONE && c < classes && !stopped(); c++) {
     int64_t stop = c + 1 < classes ? starts[c + 1] : rows->rows;
     node class = {.rows = from.work.others, .count = stop - starts[c]};
     for (int64_t i = 0; i < class.count; i++)

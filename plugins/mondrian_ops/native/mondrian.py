@@ -190,13 +190,14 @@ def _check_persons(criteria: Criteria, column: int) -> None:
 
 _TABLE = (ctypes.POINTER(RowsStruct), ctypes.POINTER(CriteriaStruct))
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
-_classes = function("mo_classes", *_TABLE, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER)
+_classes = function(
+    "mo_classes", *_TABLE, ctypes.POINTER(_Policy), _INT, _POINTER, _POINTER, stoppable=True
+)
 _loss = function(
     "mo_loss", *_TABLE, ctypes.POINTER(_Policy), _POINTER, _POINTER, _INT,
-    ctypes.POINTER(ctypes.c_double),
-)  # fmt: skip
+    ctypes.POINTER(ctypes.c_double), stoppable=True)  # fmt: skip
 _multiway_classes = function(
-    "mo_multiway_classes", *_TABLE, ctypes.POINTER(_Multiway), _POINTER, _POINTER
+    "mo_multiway_classes", *_TABLE, ctypes.POINTER(_Multiway), _POINTER, _POINTER, stoppable=True
 )
 _open = function("mo_open_tree", *_TABLE, ctypes.POINTER(_Policy), ctypes.POINTER(_POINTER))
 _open_multiway = function(

@@ -298,7 +298,7 @@ static int specialize_node(search *s, int32_t node) {
   s->valid[node] = 0;
   for (int64_t at = forest->child_first[node]; at < forest->child_first[node + 1]; at++)
     enter_cut(s, forest->children[at]);
-  for (int32_t c = s->newest[node]; c != NONE;) {
+  for (int32_t c = s->newest[node]; c != NONE && !stopped();) {
     int32_t following = s->older[a * s->room + c];
     int64_t before = s->classes;
     if (split_and_link(s, c, a) != MO_DONE) return MO_OUT_OF_BOUNDS;
@@ -316,7 +316,7 @@ static int start_classes(search *s) {
   s->classes = 1;
   s->stop[0] = s->combinations->count;
   for (int64_t a = 0; a < s->forest->attributes; a++)
-    for (int64_t c = 0, before = s->classes; c < before; c++)
+    for (int64_t c = 0, before = s->classes; c < before && !stopped(); c++)
       if (split_class(s, c, a) == 0) return 0;
   s->anonymity = INT64_MAX;
   for (int64_t c = 0; c < s->classes; c++) {
@@ -341,8 +341,8 @@ static void enter_start_cut(search *s) {
 /* Performs the best specialization until no valid one is left (algorithm 4). */
 static int run(search *s, int32_t *steps, int64_t *step_count) {
   enter_start_cut(s);
-  for (int64_t c = 0; c < s->classes; c++) rate_class(s, c);
-  for (int32_t node; (node = best_candidate(s)) != NONE;) {
+  for (int64_t c = 0; c < s->classes && !stopped(); c++) rate_class(s, c);
+  for (int32_t node; !stopped() && (node = best_candidate(s)) != NONE;) {
     if (s->least[node] < s->anonymity) s->anonymity = s->least[node];
     if (specialize_node(s, node) != MO_DONE) return MO_OUT_OF_BOUNDS;
     steps[(*step_count)++] = node;

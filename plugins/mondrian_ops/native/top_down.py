@@ -78,6 +78,7 @@ _specialize = function(
     "mo_specialize",
     *map(ctypes.POINTER, (_CombinationsStruct, _ForestStruct, CriteriaStruct)),
     *(_POINTER, _POINTER, ctypes.POINTER(_INTEGER), ctypes.POINTER(_INTEGER)),
+    stoppable=True,
 )
 _rows_of_part = function(
     "mo_rows_of_part",

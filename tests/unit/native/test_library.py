@@ -1,13 +1,21 @@
-"""How the library is found, and how failures of C are raised."""
+"""How the library is found, how failures of C are raised, and how kernels are stopped."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from mondrian_ops.native import library
+from mondrian_ops.engines.threads import in_threads
+from mondrian_ops.native import counting, library, mondrian
+from native_probes import no_criteria
 
 
 @pytest.mark.parametrize(
@@ -32,3 +40,68 @@ def test_missing_kernels_are_an_import_error_with_the_remedy(monkeypatch, tmp_pa
     monkeypatch.setattr(library, "path", lambda: path)
     with pytest.raises(ImportError, match=r"kernels\.so.*make install"):
         library._library.__wrapped__()
+
+
+@pytest.fixture(scope="module")
+def long_work():
+    """Cuts that take many minutes: they look ahead from a million rows on."""
+    count, sizes = 1_000_000, [50] * 6
+    generator = np.random.default_rng(0)
+    values = np.tile(np.linspace(0, 1, 50), 6)
+    rows = mondrian.Rows(
+        codes=generator.integers(1, 50, (6, count), np.uint16),
+        sensitive=np.zeros((0, count), np.int32),
+        kind=np.full(6, mondrian.INTERVAL),
+        first=np.cumsum([0, *sizes]),
+        low=values,
+        high=values,
+        step=np.zeros(300),
+        span=np.ones(6),
+        domain=np.full(6, 48.0),
+        present=np.full(6, 49.0),
+    )
+    policy = mondrian.Policy(mondrian.GAIN, 8, count)
+    return partial(mondrian.classes, rows, no_criteria(5), policy)
+
+
+@contextmanager
+def interrupted():
+    """SIGINT comes a moment later, while a kernel is at work."""
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_keyboard_interrupt_ends_a_kernel(long_work, cores):
+    with interrupted(), pytest.raises(KeyboardInterrupt):
+        long_work(cores=cores)
+    assert not library._flags
+
+
+def test_a_keyboard_interrupt_ends_the_kernels_of_all_threads(long_work):
+    with interrupted(), pytest.raises(KeyboardInterrupt):
+        list(in_threads(lambda _: long_work(cores=1), range(4), 2))
+    assert not library._flags
+
+
+def test_a_kernel_is_stopped_from_another_thread(long_work):
+    threading.Timer(0.5, library.stop).start()
+    with pytest.raises(library.Stopped):
+        long_work(cores=2)
+
+
+def test_after_an_interrupt_kernels_work_again(long_work):
+    with interrupted(), pytest.raises(KeyboardInterrupt):
+        long_work(cores=1)
+    assert groups_of_bits() == 2
+
+
+def groups_of_bits() -> int:
+    words = np.array([[1, 2, 1]], np.uint64)
+    return len(counting.group_by_bits(words, np.array([3], np.uint64))[1])
