@@ -21,7 +21,7 @@ class Terminated(BaseException):
 class Signals:
     """Turns SIGINT and SIGTERM into exceptions, so that working files are removed on the way out.
 
-    During a run they are raised between its steps, and stop the kernels: an exception that is raised
+    During a run they stop the kernels and are raised between its steps: an exception that is raised
     while C code calls Python back would be lost. A second signal is raised at once.
     """
 

@@ -93,25 +93,31 @@ class Hierarchy:
         return np.where(leaves > 1, leaves / count, 0.0), lm
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Sequence[str]], name: str) -> Hierarchy:
+    def from_rows(cls, rows: Iterable[Sequence[str]], name: str, row: str = "row") -> Hierarchy:
         """The hierarchy of a file with one row per leaf: the leaf, then its ancestors to the root.
 
         Rows may differ in length; empty cells at the end are ignored, and so is an ancestor that
         repeats the one before it. A repeated label names the same node, a
         leaf or an inner one.
 
-        Raises HierarchyError, naming the value and the file, when there is no leaf, a leaf is
-        listed twice, a cell is empty, a leaf has no ancestor, a node has two parents, or there is a
-        cycle or more than one root.
+        ``row``: the word for a row in errors.
+
+        Raises HierarchyError, naming the file and the row but no label, since the file may be one
+        of people, when there is no leaf, a leaf is listed twice, a cell is empty, a leaf has no
+        ancestor, a node has two parents, or there is a cycle or more than one root.
         """
         most = resource_limits.limit("hierarchy_rows")
         leaves: dict[str, str] = {}  # each with the label of its parent
         inner: dict[str, str] = {}  # the same of inner nodes; of the root, its own label
         chains: set[tuple[str, ...]] = set()
+        numbers: list[int] = []  # of the rows of the leaves
         root = ""
-        for leaf, chain in _paths(rows, name):
+        for at, leaf, chain in _paths(rows, name, row):
             if leaf in leaves:
-                raise HierarchyError(f"{name}: value {leaf!r} is listed twice; remove one row")
+                first = numbers[list(leaves).index(leaf)]
+                raise HierarchyError(
+                    f"{name}: {row} {at} is the same leaf as {row} {first}; remove one of the two"
+                )
             if len(leaves) == most:
                 remedy = (
                     "remove the leaves that the data does not contain, or use prefix, or a ladder "
@@ -121,10 +127,11 @@ class Hierarchy:
                     resource_limits.exceeded("hierarchy_rows", f"{name}: has more leaves", remedy)
                 )
             leaves[leaf] = chain[0]
+            numbers.append(at)
             root = root or chain[-1]
             if chain not in chains:
                 chains.add(chain)
-                _add_chain(inner, chain, root, leaf, name)
+                _add_chain(inner, chain, root, f"{name}: {row} {at}", f"{row} {numbers[0]}")
         if not leaves:
             raise HierarchyError(
                 f"{name}: the file has no values; write one row per value, such as a;b;*"
@@ -164,7 +171,7 @@ class Hierarchy:
                 raise HierarchyError(
                     f"{name}: has {count} roots; put all values under one, such as {_TOP!r}"
                 )
-        return cls.from_rows(_tree_rows(tree, name), name)
+        return cls.from_rows(_tree_rows(tree, name), name, row="leaf")
 
     @classmethod
     def from_ladder(
@@ -321,29 +328,32 @@ def _shared_within(values: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _add_chain(
-    inner: dict[str, str], chain: tuple[str, ...], root: str, leaf: str, name: str
+    inner: dict[str, str], chain: tuple[str, ...], root: str, where: str, first: str
 ) -> None:
-    """Add the ancestors of a leaf, lowest first, to ``inner``, each with its parent's label."""
+    """Add the ancestors of a leaf, lowest first, to ``inner``, each with its parent's label.
+
+    ``where`` and ``first``: for errors, the file and the leaf's row, and the first row.
+    """
     labels = [label for label, _ in groupby(chain)]
     if len(set(labels)) < len(labels):
-        raise HierarchyError(
-            f"{name}: the ancestors of value {leaf!r} form a cycle; name each ancestor once"
-        )
+        raise HierarchyError(f"{where} names an ancestor twice, a cycle; name each ancestor once")
     if labels[-1] != root:
         raise HierarchyError(
-            f"{name}: more than one root: the row of value {leaf!r} ends at {labels[-1]!r}, the "
-            f"rows before it at {root!r}; end every row with the same root"
+            f"{where} ends at another root than {first}; end every row with the same root, and "
+            f"remove {first} if it is a header"
         )
-    for label, parent in pairwise([*labels, root]):
+    for level, (label, parent) in enumerate(pairwise([*labels, root]), 1):
         if inner.setdefault(label, parent) != parent:
             raise HierarchyError(
-                f"{name}: node {label!r} has two parents, {inner[label]!r} and {parent!r}; give it "
-                "one parent, or give the two nodes different names"
+                f"{where} gives its ancestor {level} another parent than an earlier one does; give "
+                "the node one parent, or give the two nodes different names"
             )
 
 
-def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The leaf and its ancestors, lowest first, of each row that is not blank."""
+def _paths(
+    rows: Iterable[Sequence[str]], name: str, word: str
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """The number, the leaf and its ancestors, lowest first, of each row that is not blank."""
     most = resource_limits.limit("hierarchy_levels")
     for at, row in enumerate(rows, start=1):
         length = len(row)
@@ -352,18 +362,18 @@ def _paths(rows: Iterable[Sequence[str]], name: str) -> Iterator[tuple[str, tupl
         if not length:
             continue
         if length > most:
-            raise HierarchyError(_too_deep(name, f"row {at} names {length:,} levels"))
+            raise HierarchyError(_too_deep(name, f"{word} {at} names {length:,} levels"))
         path = tuple(row[:length])
         if not all(path):
             raise HierarchyError(
-                f"{name}: row {at} has an empty cell before its last; fill or remove it"
+                f"{name}: {word} {at} has an empty cell before its last; fill or remove it"
             )
         if length == 1:
             raise HierarchyError(
-                f"{name}: value {path[0]!r} has no ancestor; "
-                f"write its path to the root, such as {path[0]};{_TOP}"
+                f"{name}: {word} {at} has a leaf without an ancestor; write its path to the root, "
+                f"such as LEAF;{_TOP}"
             )
-        yield path[0], path[1:]
+        yield at, path[0], path[1:]
 
 
 def _too_deep(name: str, met: str) -> str:

@@ -122,7 +122,7 @@ def pieces_of(message: Message) -> Iterator[pa.RecordBatch]:
 def messages_of(batches: Batches) -> Iterator[Message]:
     """Join pieces, which may come in any order, to messages.
 
-    Raises the MondrianOpsError that a message holds, and RuntimeError where a piece is missing or
+    Raises the MondrianOpsError that a message holds, and OSError where a piece is missing or
     comes twice, which Spark cures by doing the task again.
     """
     incomplete: dict[tuple[int, int, str], dict[int, bytes]] = {}
@@ -131,7 +131,7 @@ def messages_of(batches: Batches) -> Iterator[Message]:
             number, part, kind, piece, pieces, content = row.values()
             arrived = incomplete.setdefault((number, part, kind), {})
             if piece in arrived:
-                raise RuntimeError(f"piece {piece} of message {(number, part, kind)} came twice")
+                raise OSError(f"piece {piece} of message {(number, part, kind)} came twice")
             arrived[piece] = content
             if len(arrived) == pieces:
                 del incomplete[number, part, kind]
@@ -139,7 +139,7 @@ def messages_of(batches: Batches) -> Iterator[Message]:
                 _raise_error(message)
                 yield message
     if incomplete:
-        raise RuntimeError(f"messages {sorted(incomplete)} came without some of their pieces")
+        raise OSError(f"messages {sorted(incomplete)} came without some of their pieces")
 
 
 def _raise_error(message: Message) -> None:

@@ -156,7 +156,7 @@ class SparkSubmitEngine(Engine):
         self._submission.run(step, request, is_done)
         result = Result.left(work, step, fragment)
         if result is None:
-            raise RuntimeError(
+            raise ConnectionError(
                 f"{work.root}: the Spark application left no result here; let its driver write "
                 "here, and see the application's log"
             )

@@ -38,8 +38,8 @@ def in_threads(
     """``work`` on every item, some at once, by default on all cores; results in the items' order.
 
     The kernels and Arrow release the GIL. Only a few results wait for the consumer, so the number
-    of items does not affect memory. The first exception cancels the rest; one that ends the program,
-    such as KeyboardInterrupt, also stops the kernels.
+    of items does not affect memory. The first exception cancels the rest; one that ends the
+    program, such as KeyboardInterrupt, also stops the kernels.
     """
     threads = threads or _threads()
     running: deque[Future[R]] = deque()

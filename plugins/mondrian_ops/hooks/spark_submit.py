@@ -108,13 +108,13 @@ class SparkSubmission:
             ) from None
 
     def _conclude(self, event: Mapping[str, str], is_done: Callable[[], bool]) -> None:
-        """Raise RuntimeError, which a retry may cure, if the driver has left no result."""
+        """Raise ConnectionError, which a retry may cure, if the driver has left no result."""
         if is_done():
             return
         driver, status = event["driver_id"], event["status"]
         if status == TIMED_OUT:
             kill_driver(self._job.spark.connection, driver)
-        raise RuntimeError(
+        raise ConnectionError(
             f"Spark driver {driver}: {status}, and it left no result; see the driver's log on the "
             "cluster"
         )

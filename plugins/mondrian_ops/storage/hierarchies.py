@@ -92,7 +92,7 @@ def _json(text: str, name: str) -> object:
 def _from_csv(content: bytes, name: str) -> Hierarchy:
     rows = csv.reader(_text(content), delimiter=_delimiter(content, name))
     try:
-        return Hierarchy.from_rows((row for row in rows if any(row)), name)
+        return Hierarchy.from_rows(rows, name)
     except csv.Error:
         raise HierarchyError(f"{name}, line {rows.line_num}: not valid CSV") from None
 

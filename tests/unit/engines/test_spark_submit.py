@@ -159,7 +159,7 @@ def test_a_driver_that_has_no_result_keeps_its_working_files(begun):
 
 def test_a_driver_that_ends_without_a_result_may_be_tried_again(begun):
     job, work = begun
-    with pytest.raises(RuntimeError, match="left no result"):
+    with pytest.raises(ConnectionError, match="left no result"):
         partition(job, work, Submission(lambda _: None, found_again=True))
 
 

@@ -194,7 +194,7 @@ def test_a_driver_without_a_result_fails_the_try_and_is_submitted_by_the_next(
     deferred, context, status, killed
 ):
     job, master, _deferral = deferred
-    with pytest.raises(RuntimeError, match=f"driver-1: {status}, and it left no result"):
+    with pytest.raises(ConnectionError, match=f"driver-1: {status}, and it left no result"):
         resumed(job, context, status)
     assert master.killed == killed
     master.statuses = ["FAILED"]
