@@ -83,6 +83,19 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
         ("clean_up", "success"): 1,
     }
     assert [path.name for path in release.parent.iterdir()] == ["release"]
+    files = {path.name: path.read_bytes() for path in release.iterdir()}
+    dag = "/api/v2/dags/mondrian_anonymize"
+    cleared = {"dag_run_id": run_id, "task_ids": [["anonymize_fragment", 1]], "dry_run": False}
+    options = {"include_downstream": True, "only_failed": False}
+    airflow.request("POST", f"{dag}/clearTaskInstances", {**cleared, **options})
+    assert airflow.finish("mondrian_anonymize", run_id) == "success"
+    again = [each for each in airflow.tasks("mondrian_anonymize", run_id) if each["try_number"] > 1]
+    assert states(again) == {
+        ("anonymize_fragment", "success"): 1,
+        ("wrap_up", "success"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert {path.name: path.read_bytes() for path in release.iterdir()} == files
     report = json.loads((release / "_report.json").read_text())
     assert report["verification"]["passed"] is True
     assert report["overlap"]["people_by"] == ["name"]

@@ -7,15 +7,18 @@ import inspect
 import sys
 import textwrap
 from pathlib import Path
-from types import CodeType, SimpleNamespace
+from types import CodeType
 
 import pytest
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.native import mondrian
 from mondrian_ops.operators import AnonymizeFragmentOperator
+from mondrian_ops.operators.base import work_of
+from task_contexts import task_context
 
 MOST_CALLS = 7
+CONTEXT = task_context()
 
 
 @pytest.fixture
@@ -30,7 +33,8 @@ def task(tmp_path, monkeypatch):
         "k": 2,
         "quasi_identifiers": ["age"],
     }
-    (fragment,) = pipeline.partition(pipeline.load_job(job), work=str(tmp_path / ".work"))
+    work = work_of(pipeline.load_job(job), CONTEXT)
+    (fragment,) = pipeline.partition(pipeline.load_job(job), work=work)
     yield AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment.to_dict())
     storage.use_policy(None)
 
@@ -43,7 +47,7 @@ def test_a_fragment_reaches_the_kernel_in_seven_calls(task, monkeypatch):
         return kernel(*arguments)
 
     monkeypatch.setattr(mondrian, "_classes", called)
-    task.execute({"ti": SimpleNamespace(), "dag_run": SimpleNamespace()})
+    task.execute(CONTEXT)
     (codes,) = stacks
     assert len(codes) + 1 <= MOST_CALLS, " → ".join(code.co_qualname for code in codes)
     assert [code.co_qualname for code in codes if only_forwards(code)] == []

@@ -7,7 +7,6 @@ from typing import Any
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.operators import AnonymizeFragmentOperator
 from mondrian_ops.task_groups import anonymize_tasks
 from task_contexts import task_context
 
@@ -36,9 +35,7 @@ class TaskRun:
     def anonymize(self, only: int | None = None) -> None:
         chosen = self.fragments if only is None else [self.fragments[only]]
         for index, fragment in enumerate(chosen):
-            task = AnonymizeFragmentOperator(
-                task_id="anonymize_fragment", job=self.job, fragment=fragment
-            )
+            task = self.task("anonymize_fragment").unmap({"fragment": fragment})
             summary = self._outcome(task, index)
             if only is None:
                 self.summaries.append(summary)
@@ -50,13 +47,6 @@ class TaskRun:
 
     def clean_up(self) -> None:
         self._done("clean_up")
-
-    def clear(self) -> None:
-        """Have the tasks of the run in another process, as Airflow has them when they are cleared.
-
-        What is left are the XComs of the tasks that are not cleared, and what each task has kept.
-        """
-        self.context["outlet_events"] = {}
 
     def whole(self) -> dict[str, Any]:
         """All tasks; the summary of the release."""
