@@ -6,7 +6,12 @@ their template context::
     release.dataset   the output, as reports show it
     release.state     refused, rejected, expired or waiting
     release.reason    the reason, in a sentence; holds no person's value
+    release.requested_by  who asked for the run; empty if Airflow does not say
+    release.decision  what a person answered, approved or rejected; empty if nobody did
+    release.decided_by, release.decided_at, release.decision_reason   who, when and why
     release.link      the page of the release; empty if the catalogue cannot be read
+
+They are those of the release's report.
 
 A notifier of any provider can use texts of your own or these::
 
@@ -29,10 +34,20 @@ if TYPE_CHECKING:
 __all__ = ["HTML", "MESSAGE", "SUBJECT", "WebhookNotifier"]
 
 SUBJECT = "{{ release.dataset }}: the release is {{ release.state }}"
-MESSAGE = SUBJECT + ". {{ release.reason }}{% if release.link %} {{ release.link }}{% endif %}"
+MESSAGE = (
+    SUBJECT + ". {{ release.reason }}"
+    "{% if release.requested_by %} Asked for by {{ release.requested_by }}.{% endif %}"
+    "{% if release.decision_reason %} {{ release.decided_by }}: {{ release.decision_reason }}"
+    "{% endif %}"
+    "{% if release.link %} {{ release.link }}{% endif %}"
+)
 HTML = """<p><b>{{ release.dataset | e }}</b>: the release is {{ release.state | e }}.</p>
 <p>{{ release.reason | e }}</p>
-{% if release.link %}<p><a href="{{ release.link | e }}">The release</a></p>{% endif %}"""
+{% if release.requested_by %}<p>Asked for by {{ release.requested_by | e }}.</p>
+{% endif %}{% if release.decision_reason %}<p>{{ release.decided_by | e }}:
+{{ release.decision_reason | e }}</p>
+{% endif %}{% if release.link %}<p><a href="{{ release.link | e }}">The release</a></p>
+{% endif %}"""
 
 _PATIENCE_S = 30
 

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from mondrian_ops import anonymize, pipeline, storage
+from mondrian_ops import report as reports
 from mondrian_ops.core.errors import ApprovalError, PrivacyError, StorageError
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import render_html, render_text
@@ -87,11 +88,10 @@ def published(job) -> bool:
 def test_what_was_approved_is_published_with_the_name_of_who_approved(parked, job):
     assert not published(job)
     report = parked.publish(parked.approval)
-    assert report["approval"] == {
-        "decision": "approved",
-        "by": "jane",
-        "at": "2025-06-01T12:00:00+00:00",
-    }
+    told = report["outcome"]
+    assert (told["state"], told["decision"], told["decided_by"], told["decided_at"]) == (
+        *("published", "approved", "jane", "2025-06-01T12:00:00+00:00"),
+    )
     assert json.loads((Path(job["output"]) / "_report.json").read_text()) == report
     assert pipeline.verify(parked.job, job["output"])["passed"]
     assert "approved by jane" in render_text(report)
@@ -167,7 +167,7 @@ def test_a_publication_that_was_killed_is_done_again(parked, job, before, monkey
         with pytest.raises(KeyboardInterrupt):
             parked.publish(parked.approval)
     assert not published(job)
-    assert parked.publish(parked.approval)["approval"]["by"] == "jane"
+    assert parked.publish(parked.approval)["outcome"]["decided_by"] == "jane"
     assert published(job)
 
 
@@ -195,7 +195,7 @@ def test_a_report_that_does_not_say_when_it_was_made_is_no_newer_one(job, monkey
     told = json.loads(file.read_text())
     del told["created"]
     file.write_text(json.dumps(told))
-    assert monday.publish(monday.approval)["approval"]["by"] == "jane"
+    assert monday.publish(monday.approval)["outcome"]["decided_by"] == "jane"
 
 
 @pytest.mark.parametrize("content", ["", "[]", "null"])
@@ -220,10 +220,10 @@ def parked_on(job, monkeypatch, night):
 
 
 def test_a_denied_release_says_so(parked):
-    decision = {"decision": "rejected", "by": "jane", "at": "2025-06-01"}
-    report = {**parked.report, "approval": decision}
-    assert render_text(report).startswith("NOT APPROVED  nothing was published")
-    assert "Not approved: nothing was published" in render_html(report)
+    decision = reports.decided("rejected", "jane", "2025-06-01")
+    report = reports.conclude(dict(parked.report), "rejected", decision=decision)
+    assert render_text(report).startswith("REJECTED  nothing was published")
+    assert "Rejected: nothing was published" in render_html(report)
 
 
 def test_raw_rows_do_not_wait(parked):
@@ -237,7 +237,7 @@ def test_raw_rows_do_not_wait(parked):
 def test_a_release_that_waits_says_so(parked):
     assert render_text(parked.report).startswith("WAITS FOR APPROVAL")
     page = render_html(parked.report)
-    assert "<h2>Waits for approval</h2>" in page
+    assert "<h2>Waits for approval: nothing is published yet</h2>" in page
     assert "<h2>Published</h2>" not in page
 
 
@@ -281,7 +281,7 @@ def test_a_release_that_fails_its_check_is_refused_with_its_figures(job, monkeyp
     ) as caught:
         pipeline.run(pipeline.load_job(job))
     report = caught.value.report
-    assert report["rows"]["published"] == ROWS
+    assert (report["rows"]["published"], report["rows"]["checked"]) == (0, ROWS)
     assert report["verification"]["failures"] == ["60 rows were read"]
     assert not report["verification"]["passed"]
     assert "60 rows were read" in render_html(report)
@@ -314,7 +314,7 @@ def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypat
 def test_a_limit_that_is_reached_is_not_exceeded(job):
     report = pipeline.run(pipeline.load_job({**job, "max_risk": 1 / 7}))
     assert report["risk"]["prosecutor_max"] == 1 / 7
-    assert "approval" not in report
+    assert "decision" not in report["outcome"]
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(9, True), (10, False), (0.1, True), (0.2, False)])
@@ -346,8 +346,8 @@ def test_a_limit_may_ask_instead(job):
     asked = []
     report = pipeline.run(job, approve=lambda report: asked.append(report) or "jane")
     assert any(note.startswith("max_gcp: GCP") for note in asked[0]["notes"])
-    assert asked[0]["approval"] == {"decision": "asked"}
-    assert report["approval"]["by"] == "jane"
+    assert asked[0]["outcome"]["state"] == "waiting"
+    assert report["outcome"]["decided_by"] == "jane"
 
 
 def test_nobody_is_asked_about_a_release_within_its_limits(job):
@@ -386,7 +386,7 @@ class TestInMemory:
             anonymize(table, job, approve=lambda _report: None)
         released, report = anonymize(table, job, approve=lambda _report: "jane")
         assert released.num_rows == ROWS
-        assert report["approval"]["by"] == "jane"
+        assert report["outcome"]["decided_by"] == "jane"
 
 
 class TestCommandLine:
@@ -410,7 +410,7 @@ class TestCommandLine:
             [*command, "--approve", "--json"], capture_output=True, stdin=subprocess.DEVNULL
         )
         assert done.returncode == 0
-        assert json.loads(done.stdout)["approval"]["decision"] == "approved"
+        assert json.loads(done.stdout)["outcome"]["decision"] == "approved"
         assert published(job)
 
     def test_approving_beforehand_lifts_no_limit(self, command, job):

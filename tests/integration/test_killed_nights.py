@@ -86,7 +86,7 @@ def consistent(nights: Nights) -> None:
 def test_the_next_try_goes_on(nights: Nights, module: Any, name: str, when: str) -> None:
     night = Night(nights, 1)
     night.killed(module, name, when)
-    assert night.wrap_up()["series"]["state"] == "published"
+    assert night.wrap_up()["outcome"]["state"] == "published"
     nights.check_each_row_once()
     consistent(nights)
 
@@ -217,7 +217,7 @@ def test_a_held_night_that_was_killed_is_over_once(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series=HOLDING)
     night = Night(nights, 0, rows=3)
     night.killed(protocol, "intend", "after")
-    assert night.wrap_up()["series"]["state"] == "held"
+    assert night.wrap_up()["outcome"]["state"] == "held"
     with pytest.raises(StorageError, match=r"is in the series already \(held\)"):
         Night(nights, 0)
     consistent(nights)

@@ -118,7 +118,7 @@ def test_a_person_may_have_the_next_night_fit_them_anew(
 def test_a_night_that_is_not_published_leaves_no_boundaries(tmp_path: Path) -> None:
     nights = stable(tmp_path, hold_nights=3)
     held = nights.run(0, 3)
-    assert held["series"]["state"] == "held"
+    assert held["outcome"]["state"] == "held"
     assert "boundaries" not in held["series"]
     with pytest.raises(JobError, match="no night of this series has fitted any yet"):
         series.ask_to_refit(str(nights.output(0)))

@@ -119,7 +119,7 @@ def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, 
     with pytest.raises(StorageError, match="changed after they were checked"):
         pipeline.publish(asked, work=work, approval=approval)
     store.put(f"{folder}/release/{part}", content)
-    assert pipeline.publish(asked, work=work, approval=approval)["approval"]["by"] == "ada"
+    assert pipeline.publish(asked, work=work, approval=approval)["outcome"]["decided_by"] == "ada"
     pipeline.discard(work)
     assert pipeline.verify(asked, store.url("out"))["passed"]
     assert store.names() == ["in.parquet", "out"]

@@ -44,7 +44,7 @@ def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> 
         "run_id": f"scheduled__{day.isoformat()}",
         "task_id": "wrap_up",
         "map_index": -1,
-        "state": "published",
+        "state": reports.state_of(report) if report else "published",
         "reason": None,
         "k": 5,
         "l": 2,
@@ -58,7 +58,7 @@ def entry(number: int, report: dict[str, Any] | None = None, **changed: Any) -> 
 
 def keep(catalogue: Catalogue, number: int, **changed: Any) -> str:
     """Keep a published release with its report; returns its id."""
-    report = changed.pop("report", None) or report_of()
+    report = changed.pop("report", None) or report_of(state=changed.get("state", "published"))
     content = json.dumps(report).encode()
     return keep_entry(catalogue, entry(number, report, **changed), _report=content)
 

@@ -6,7 +6,35 @@ from typing import Any
 
 from mondrian_ops import report as reports
 
-__all__ = ["HOSTILE", "make", "summary"]
+__all__ = ["AT", "HOSTILE", "STATES", "make", "make_in", "summary"]
+
+AT = "2025-06-01T10:00:00+00:00"
+"""When the releases of :func:`make_in` came to their state."""
+
+STATES = {
+    "published": {"decision": ("approved", "grace", "2025-06-01T09:00:00+00:00", "as agreed")},
+    "held": {"reason": "k: 3 rows are fewer than k = 5"},
+    "waiting": {"reason": "required by people"},
+    "refused": {"reason": "max_gcp: GCP is 0.5, above the limit of 0.1"},
+    "rejected": {
+        "reason": "rejected by grace",
+        "decision": ("rejected", "grace", "2025-06-01T09:00:00+00:00", "the postcode is too fine"),
+    },
+    "expired": {"reason": "nobody approved it in time"},
+    "failed": {"reason": "its run ended before it was published"},
+}
+"""What may become of a release: by state the reason, and a decision."""
+
+
+def make_in(state: str, report: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A report whose release is in one of :data:`STATES`; ada asked for it."""
+    told = STATES[state]
+    report = make(requested_by="ada", run_type="manual") if report is None else report
+    decision = reports.decided(*told["decision"]) if "decision" in told else None
+    report = reports.conclude(report, state, told.get("reason", ""), decision)
+    report["outcome"]["at"] = AT
+    return report
+
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -38,6 +66,7 @@ def make(
     fragments: int = 2,
     suppressed: int = 0,
     passed: bool = True,
+    state: str | None = None,
     job: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
@@ -72,4 +101,8 @@ def make(
         "retrieval": {"asked": "auto", "used": "scatter"},
         "timings_s": {"partition": 0.123456, "anonymize": 1.0, "wrap_up": 130.0},
     }  # fmt: skip
-    return reports.build(**(given | more)).to_dict()
+    report = reports.build(**(given | more)).to_dict()
+    failures = "; ".join(report["verification"]["failures"])
+    report = reports.conclude(report, state or ("published" if passed else "refused"), failures)
+    report["outcome"]["at"] = AT
+    return report

@@ -56,7 +56,13 @@ class Instance(SimpleNamespace):
 
 def task_context() -> dict[str, Any]:
     """The context of a task of a run."""
-    run = SimpleNamespace(dag_id="a_dag", run_id="manual__1", start_date=None)
+    run = SimpleNamespace(
+        dag_id="a_dag",
+        run_id="manual__1",
+        start_date=None,
+        run_type="manual",
+        triggering_user_name="ada",
+    )
     tags = {"dag_id": run.dag_id, "task_id": "t"}
     return {
         "dag": DAG(run.dag_id, schedule=None),

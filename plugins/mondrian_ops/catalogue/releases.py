@@ -11,11 +11,13 @@ import sqlalchemy as sa
 
 from mondrian_ops.catalogue.tables import document, release
 from mondrian_ops.core.dataset_name import dataset_name
+from mondrian_ops.report.document import JSON_NAME, Report, ReportError, json_content
+from mondrian_ops.report.outcome import PUBLISHED
 
-__all__ = ["FRONTIER", "PUBLISHED", "find", "id_of", "keep", "keep_aside"]
+__all__ = ["FRONTIER", "PUBLISHED", "find", "id_of", "keep", "keep_aside", "keep_reported"]
 
-FRONTIER, PUBLISHED = "frontier", "published"
-"""Two of the states: the figures of a frontier, which is no release; a release."""
+FRONTIER = "frontier"
+"""The state of an entry that is no release, but the figures of a frontier."""
 
 _ID_BYTES = 16
 
@@ -58,6 +60,23 @@ def keep(
     for name, content in documents.items():
         values = {"release": entry["id"], "name": name, "content": content}
         connection.execute(document.insert().values(values))
+
+
+def keep_reported(
+    connection: sa.Connection, entry: Mapping[str, Any], report: Mapping[str, Any]
+) -> None:
+    """Keep a release by its report, from which its state, reason and figures in the list follow.
+
+    :param entry: as for :func:`keep`, without these.
+
+    Raises ReportError where the report does not say what became of the release.
+    """
+    read = Report.of(report)
+    if read.outcome is None:
+        raise ReportError("the report does not say what became of the release")
+    outcome = {"state": read.outcome.state, "reason": read.outcome.reason or None}
+    documents = {JSON_NAME: json_content(report)}
+    keep(connection, {**entry, **read.overview(), **outcome}, documents)
 
 
 def keep_aside(connection: sa.Connection, key: bytes, entry_id: str) -> None:

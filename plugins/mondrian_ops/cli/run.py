@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops.cli.arguments import allowed_job, takes_job, user
 from mondrian_ops.cli.output import write, write_json
 from mondrian_ops.cli.signals import SIGNALS
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
@@ -49,17 +49,27 @@ def _run(options: argparse.Namespace) -> int:
     _refuse_own_approval(job)
     if job.require_approval:
         _check_can_ask(options)
-    with display(sys.stderr, options.quiet) as progress:
-        report = pipeline.run(
-            job,
-            progress=SIGNALS.watched(progress),
-            approve=lambda report: _approve(options, report, progress),
-        )
+    try:
+        with display(sys.stderr, options.quiet) as progress:
+            report = pipeline.run(
+                job,
+                progress=SIGNALS.watched(progress),
+                approve=lambda report: _approve(options, report, progress),
+            )
+    except MondrianOpsError as error:
+        if error.report is not None:
+            _write(options, error.report)
+        raise
+    _write(options, report)
+    return 0
+
+
+def _write(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
+    """Write the report of a release, whatever became of it."""
     if options.json:
         write_json(report)
     elif not options.quiet:
         _write_report(report)
-    return 0
 
 
 def _refuse_own_approval(job: Job) -> None:
@@ -100,14 +110,13 @@ def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Dis
 
 
 def _write_report(report: Mapping[str, Any]) -> None:
-    from mondrian_ops import pipeline
-    from mondrian_ops.report import HTML_NAME, render_text
+    from mondrian_ops.report import HTML_NAME, render_text, state_of
 
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else 80
     write(render_text(report, width, colour=on_terminal and not os.environ.get("NO_COLOR")))
     output = report["job"].get("output")
-    if output and not pipeline.is_held(report):
+    if output and state_of(report) == "published":
         write(f"\nreport page     {output.rstrip('/')}/{HTML_NAME}")
 
 

@@ -32,6 +32,9 @@ __all__ = [
 class MondrianOpsError(Exception):
     """Base of every error this package raises on purpose; always final."""
 
+    report: Mapping[str, Any] | None = None
+    """The report of a release that was measured before it was refused or rejected."""
+
 
 class JobError(MondrianOpsError, ValueError):
     """The job description is wrong; the message starts with the path of the key."""
@@ -46,10 +49,7 @@ class InputError(MondrianOpsError):
 
 
 class PrivacyError(MondrianOpsError):
-    """The privacy requirement cannot be met, or a release failed its verification.
-
-    ``report`` is that of a release that was measured before it was refused.
-    """
+    """The privacy requirement cannot be met, or a release failed its verification."""
 
     def __init__(self, message: str, report: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mondrian_ops.core.errors import ApprovalError, MondrianOpsError, StorageError
+from mondrian_ops.report.outcome import MAX_WHY, decided
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -41,6 +42,13 @@ __all__ = [
 ]
 
 APPROVE, REJECT = "Approve", "Reject"
+WHY = "reason"
+"""The field of the question in which a person may write why."""
+_WHY = {
+    "value": None,
+    "description": "For the report of the release. Name nobody.",
+    "schema": {"type": ["null", "string"], "title": "Reason", "maxLength": MAX_WHY},
+}
 DECISION = "decision"
 """The XCom that tells how a release was discarded: rejected or expired."""
 
@@ -53,13 +61,15 @@ _BEFORE_TIMEOUT = timedelta(minutes=2)
 class Decision(NamedTuple):
     """The decision about a release: approved, rejected or, if nobody answered in time, expired.
 
-    ``reason``: why an approval does not count, which makes it a rejection.
+    ``reason``: why an approval does not count, which makes it a rejection. ``why``: what the
+    person wrote.
     """
 
     decision: str
     by: str
     at: str
     reason: str = ""
+    why: str = ""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Decision:
@@ -69,12 +79,20 @@ class Decision(NamedTuple):
         if event.get("timedout") or "error" in event:
             return cls("expired", "", _iso(at))
         approved = list(event["chosen_options"]) == [APPROVE]
-        return cls("approved" if approved else "rejected", by, _iso(at))
+        why = str((event.get("params_input") or {}).get(WHY) or "").strip()
+        return cls("approved" if approved else "rejected", by, _iso(at), why=why[:MAX_WHY])
 
     @property
     def approved(self) -> bool:
         """Whether the release may be published."""
         return self.decision == "approved"
+
+    @property
+    def reported(self) -> dict[str, str] | None:
+        """The person's answer as a report has it; None where there was none."""
+        if self.decision == "expired":
+            return None
+        return decided("approved" if self.reason else self.decision, self.by, self.at, self.why)
 
     def __str__(self) -> str:
         if self.decision == "expired":
@@ -231,7 +249,7 @@ def ask(
         subject=subject,
         body=f"{body}\n\n[The release]({link})" if link else body,
         defaults=[REJECT],
-        params={},
+        params={WHY: _WHY},
         assigned_users=[HITLUser(id=steward, name=name) for steward, name in stewards.items()],
     )
 

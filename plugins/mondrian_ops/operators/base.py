@@ -37,6 +37,7 @@ __all__ = [
     "owner_of",
     "read_job",
     "release_name",
+    "requested",
     "whole_of",
     "work_of",
     "work_of_run",
@@ -302,10 +303,19 @@ def _run_of(context: Context) -> str:
     return f"{context['dag_run'].dag_id}/{context['dag_run'].run_id}"
 
 
-def made_by(operator: BaseOperator, context: Context) -> str:
+def made_by(task: Any, context: Context) -> str:
     """The maker of a group's releases: ``DAG_ID`` or ``DAG_ID/GROUP``, the same in every run."""
-    group = str(operator.task_id).rpartition(".")[0]
+    group = str(task.task_id).rpartition(".")[0]
     return f"{context['dag_run'].dag_id}/{group}" if group else str(context["dag_run"].dag_id)
+
+
+def requested(context: Context) -> dict[str, str | None]:
+    """What Airflow says about who asked for the run, and how it began."""
+    run = context["dag_run"]
+    return {
+        "requested_by": run.triggering_user_name or None,
+        "run_type": str(getattr(run.run_type, "value", run.run_type)),
+    }
 
 
 def announce_work(context: Context, work: str) -> None:

@@ -20,7 +20,13 @@ from mondrian_ops.operators.base import (
     work_of,
 )
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.release_records import record, record_failure, recorded_state
+from mondrian_ops.operators.release_records import (
+    ended,
+    record,
+    record_failure,
+    recorded_state,
+)
+from mondrian_ops.report.outcome import FAILED
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -157,12 +163,10 @@ class CleanUpOperator(MondrianOperator):
         job = storage.load_job(parked.job)  # its input need not be allowed any more
         if storage.published(str(job.output), parked.token):
             return
-        report = approval.staged_report(work)
-        if report is not None:
-            report["approval"] = {"decision": "abandoned"}
         reason = "its run ended before it was published"
-        record(context, job, "failed", report, reason, parked.map_index)
-        count_release(context, job, "failed")
+        report = ended(context, job, FAILED, reason, approval.staged_report(work))
+        record(context, job, report, parked.map_index)
+        count_release(context, job, FAILED)
 
     def _record_failures(self, context: Context, ended: _States) -> None:
         """Record each release that is not published as failed, if no task has recorded why."""

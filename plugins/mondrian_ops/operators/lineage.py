@@ -194,5 +194,5 @@ def _anonymization(report: Mapping[str, Any]) -> AnonymizationDatasetFacet:
         metrics=dict(report["metrics"]),
         risk=dict(report["risk"]),
         suppressedRows=report["rows"]["suppressed"],
-        approvedBy=report.get("approval", {}).get("by"),
+        approvedBy=(report.get("outcome") or {}).get("decided_by"),
     )

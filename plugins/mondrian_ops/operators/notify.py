@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import MondrianOpsError, PrivacyError
 from mondrian_ops.operators.base import is_trial
 from mondrian_ops.operators.metrics import count_release
-from mondrian_ops.operators.release_records import record, record_failure
+from mondrian_ops.operators.release_records import ended, record, record_failure
+from mondrian_ops.report.outcome import REFUSED
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -64,16 +65,23 @@ class Refusing(Protocol):
 
 
 def notify(
-    notifiers: Notifiers, context: Context, job: Job, state: str, reason: str, link: str
+    notifiers: Notifiers, context: Context, job: Job, report: Mapping[str, Any], link: str
 ) -> None:
-    """Count the release and call its notifiers; ``link`` is the address of its page, or empty."""
+    """Count the release and call its notifiers; ``link`` is the address of its page, or empty.
+
+    ``report``: that of the release, which says what became of it.
+    """
     from mondrian_ops import storage
 
-    count_release(context, job, state)
+    outcome = report["outcome"]
+    count_release(context, job, outcome["state"])
+    decision = ("decision", "decided_by", "decided_at", "decision_reason")
     release = {
         "dataset": storage.shown(str(job.output)),
-        "state": state,
-        "reason": reason,
+        "state": outcome["state"],
+        "reason": outcome["reason"],
+        "requested_by": report.get("requested_by") or "",
+        **{key: outcome.get(key, "") for key in decision},
         "link": link,
     }
     notifiers(context, release)
@@ -87,9 +95,9 @@ def refusal_notified(operator: Refusing, context: Context, job: Job) -> Iterator
     except PrivacyError as error:
         if is_trial():
             raise
-        report = getattr(error, "report", None)
-        operator.release_url = record(context, job, "refused", report, str(error))
-        notify(operator.on_refusal, context, job, "refused", str(error), operator.release_url)
+        report = ended(context, job, REFUSED, str(error), error.report)
+        operator.release_url = record(context, job, report)
+        notify(operator.on_refusal, context, job, report, operator.release_url)
         raise
 
 

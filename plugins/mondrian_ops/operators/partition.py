@@ -19,6 +19,7 @@ from mondrian_ops.operators.base import (
     made_by,
     owner_of,
     release_name,
+    requested,
     work_of,
 )
 from mondrian_ops.operators.notify import Notifiers, OneOrMore, failure_recorded, refusal_notified
@@ -98,6 +99,7 @@ class PartitionOperator(MondrianOperator):
             "work": self._work,
             "progress": Lines(self.log.info),
             "made_by": made_by(self, context),
+            "requested": requested(context),
             "owner": owner_of(self, context),
             "slots": slots_of(job, context),
         }

@@ -14,6 +14,7 @@ from airflow.sdk import conf
 
 from mondrian_ops.hooks import settings
 from mondrian_ops.links import release_path
+from mondrian_ops.operators.base import made_by, requested
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_catalogue",
+    "ended",
     "record",
     "record_failure",
     "record_frontier",
@@ -94,17 +96,14 @@ def _page_of(entry_id: str) -> str:
 def record(
     context: Context,
     job: Job,
-    state: str,
-    report: Mapping[str, Any] | None = None,
-    reason: str | None = None,
+    report: Mapping[str, Any],
     map_index: int | None = None,
 ) -> str:
-    """Record the state of a release in the catalogue, with its report if there is one.
+    """Record what became of a release in the catalogue: its report, which says it.
 
     The record replaces an earlier one of this release, unless that says published.
 
-    :param state: published, refused, waiting, rejected, expired or failed.
-    :param reason: why it was not published; holds no person's value.
+    :param report: concluded, by the pipeline or by :func:`ended`.
     :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
 
     Returns the address of the release's page; empty, with a warning in the task's log, if it could
@@ -114,17 +113,13 @@ def record(
     from mondrian_ops.catalogue import releases
 
     with _failure_as_warning():
-        entry = {**_entry(context, job, map_index), "state": state, "reason": reason}
-        documents = {}
-        if report is not None:
-            entry |= reports.Report.of(report).overview()
-            documents[reports.JSON_NAME] = reports.json_content(report)
+        entry = _entry(context, job, map_index)
         catalogue = _catalogue()
         key = catalogue.key
         with catalogue.writing() as connection:
-            if state != releases.PUBLISHED:
+            if reports.state_of(report) != releases.PUBLISHED:
                 releases.keep_aside(connection, key, entry["id"])
-            releases.keep(connection, entry, documents)
+            releases.keep_reported(connection, entry, report)
         return _page_of(entry["id"])
     return ""
 
@@ -147,18 +142,23 @@ def record_failure(
     Returns whether it was recorded.
     """
     from mondrian_ops.catalogue import releases
+    from mondrian_ops.core.job import Job
 
     with _failure_as_warning():
-        entry = {**_entry(context, job, map_index), "state": state, "reason": reason}
+        entry = _entry(context, job, map_index)
         catalogue = _catalogue()
         key = catalogue.key
         with catalogue.writing() as connection:
             before, _ = releases.find(connection, entry["id"])
-            ended = before if before and before["state"] in _WITHOUT_RELEASE else None
-            if ended is not None and ended["time"] >= _began(context):
+            over = before if before and before["state"] in _WITHOUT_RELEASE else None
+            if over is not None and over["time"] >= _began(context):
                 return False
             releases.keep_aside(connection, key, entry["id"])
-            releases.keep(connection, entry, {})
+            if isinstance(job, Job):
+                report = ended(context, job, state, reason)
+                releases.keep_reported(connection, entry, report)
+            else:  # what is no job has no report
+                releases.keep(connection, {**entry, "state": state, "reason": reason}, {})
         return True
     return False
 
@@ -201,6 +201,33 @@ def _began(context: Context) -> str:
     """When the run began, or began again after it was cleared, as the catalogue writes times."""
     started = context["dag_run"].start_date
     return "" if started is None else started.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def ended(
+    context: Context,
+    job: Job,
+    state: str,
+    reason: str,
+    report: Mapping[str, Any] | None = None,
+    decision: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The report of a release that is not published, for :func:`record` and ``notify``.
+
+    :param state: refused, rejected, expired or failed.
+    :param reason: why, in a sentence; holds no person's value.
+    :param report: that of the release, if it was measured.
+    :param decision: a person's, see :func:`report.decided`.
+    """
+    from mondrian_ops import report as reports
+    from mondrian_ops import storage
+
+    if report is None:
+        asked = job.to_dict()
+        shown = {key: storage.shown(str(asked[key])) for key in ("input", "output")}
+        report = reports.unmeasured(
+            {**asked, **shown}, made_by=made_by(context["ti"], context), **requested(context)
+        )
+    return reports.conclude(dict(report), state, reason, decision)
 
 
 def record_frontier(context: Context, job: Job, frontier: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from mondrian_ops.operators.notify import (
     refusal_notified,
 )
 from mondrian_ops.operators.release_link import ReleaseLink
-from mondrian_ops.operators.release_records import record, recorded_state, release_url
+from mondrian_ops.operators.release_records import ended, record, recorded_state, release_url
 from mondrian_ops.operators.released import released
 from mondrian_ops.progress import Lines
 
@@ -164,8 +164,7 @@ class WrapUpOperator(MondrianOperator):
         if recorded_state(context)[0] not in ("published", "held") and not is_trial():
             with suppress(MondrianOpsError):  # an older version may have had other options
                 job = Job.from_dict(report["job"], paths_required=False)
-                state, reason = _became(report)
-                self.release_url = record(context, job, state, report=report, reason=reason)
+                self.release_url = record(context, job, report)
         return self._told(storage.shown(str(report["job"]["output"])), report, context)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
@@ -187,17 +186,13 @@ class WrapUpOperator(MondrianOperator):
     def _ask(
         self, job: Job, parked: approval.Parked, report: dict[str, Any], context: Context
     ) -> None:
-        from mondrian_ops import pipeline, storage
+        from mondrian_ops import storage
         from mondrian_ops.report import render_markdown, render_text
 
         # No task needs the original rows any more, and the answer may take days.
         storage.WorkDir(parked.work).remove_fragments()
         parked.leave()
-        reason = "; ".join(pipeline.exceeded(job, report).values())
-        policies = ", ".join(storage.required(job).policies)
-        by = f"required by {policies}" if policies else "require_approval is set"
-        reason = f"waits for approval: {reason or by}"
-        self.release_url = record(context, job, "waiting", report=report, reason=reason)
+        self.release_url = record(context, job, report)
         approval.ask(
             context,
             subject=f"Publish {storage.shown(str(job.output))}?",
@@ -206,7 +201,7 @@ class WrapUpOperator(MondrianOperator):
             stewards=approval.approvers(job, self.stewards, context),
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
-        notify(self.on_waiting, context, job, "waiting", reason, self.release_url)
+        notify(self.on_waiting, context, job, report, self.release_url)
 
     def decided(
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
@@ -244,7 +239,7 @@ class WrapUpOperator(MondrianOperator):
             raise AirflowSkipException(_discarded(decision))
         with final_errors(), failure_recorded(self, context):
             job = self.job_of_run(context, parked.work)
-            approved = pipeline.Approval(parked.seal, decision.by, decision.at)
+            approved = pipeline.Approval(parked.seal, decision.by, decision.at, decision.why)
             with refusal_notified(self, context, job):
                 report = pipeline.published_once(
                     job,
@@ -267,27 +262,27 @@ class WrapUpOperator(MondrianOperator):
         use_settings()
         with final_errors():
             job = storage.load_job(parked.job)  # it need not be allowed any more
-        report = approval.staged_report(parked.work)
-        if report is not None:
-            report["approval"] = {
-                "decision": decision.decision,
-                "by": decision.by,
-                "at": decision.at,
-            }
-        link = record(context, job, decision.decision, report=report, reason=reason)
-        notify(self.on_refusal, context, job, decision.decision, reason, link)
+        report = ended(
+            context,
+            job,
+            decision.decision,
+            reason,
+            approval.staged_report(parked.work),
+            decision.reported,
+        )
+        link = record(context, job, report)
+        notify(self.on_refusal, context, job, report, link)
         pipeline.discard(parked.work)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Log, record, measure and announce the published release; return a summary."""
         from mondrian_ops import storage
-        from mondrian_ops.report import render_text
+        from mondrian_ops.report import render_text, state_of
 
         output = storage.shown(str(job.output))
-        state, reason = _became(report)
-        self.log.info("%s %s\n%s", state, output, render_text(report, 100))
-        self.release_url = record(context, job, state, report=report, reason=reason)
-        count_release(context, job, state)
+        self.log.info("%s\n%s", output, render_text(report, 100))
+        self.release_url = record(context, job, report)
+        count_release(context, job, state_of(report))
         send_figures(context, job, report)
         return self._told(output, report, context)
 
@@ -334,15 +329,6 @@ class WrapUpOperator(MondrianOperator):
         if self._report is None:
             return names_of([(self.known_job or self.read_job()).input])
         return lineage_of(self._report)
-
-
-def _became(report: dict[str, Any]) -> tuple[str, str | None]:
-    """The state of a release that is over, and its reason."""
-    from mondrian_ops import pipeline
-
-    if pipeline.is_held(report):
-        return "held", report["series"]["reason"]
-    return "published", None
 
 
 def _discarded(decision: approval.Decision) -> str:

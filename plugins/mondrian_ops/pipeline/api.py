@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mondrian_ops import report as reports
 from mondrian_ops import series, storage
 from mondrian_ops.core.column_types import as_declared, declared_fields, plain_schema
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError
@@ -22,7 +23,7 @@ from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.pipeline.approval import Approve, approved, approver, asks
+from mondrian_ops.pipeline.approval import Approve, approver, asks, rejected
 from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
@@ -33,6 +34,7 @@ from mondrian_ops.pipeline.partition import partition, steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged, wrap_up
 from mondrian_ops.progress import Display, Progress
+from mondrian_ops.report.outcome import PUBLISHED
 
 __all__ = [
     "anonymize",
@@ -273,13 +275,14 @@ def anonymize(
         refusal="the release is refused",
     )
     by = approver(job, report, approve)
-    if by is not None:
-        report["approval"] = approved(by)
-    elif asks(job, report):
-        raise ApprovalError(
+    if by is None and asks(job, report):
+        raise rejected(
+            report,
             "the release needs an approval and got none; pass approve=, a function that gets the "
-            "report and returns the name of the approver"
+            "report and returns the name of the approver",
         )
+    decision = None if by is None else reports.decided("approved", by)
+    reports.conclude(report, PUBLISHED, decision=decision)
     released, _ = as_declared(_without_dictionaries(released), run.declared)
     return (released if is_arrow else released.to_pandas()), report
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops import report as reports
+from mondrian_ops import storage
+from mondrian_ops.core.errors import ApprovalError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import rows_of
 from mondrian_ops.pipeline.report_builder import Report, is_held
 from mondrian_ops.report.number_format import number, percent
+from mondrian_ops.report.outcome import HELD, REFUSED, REJECTED, WAITING
 
-__all__ = ["Approval", "Approve", "approved", "approver", "asks", "exceeded", "judge", "now"]
+__all__ = [
+    "Approval",
+    "Approve",
+    "approver",
+    "asks",
+    "exceeded",
+    "hold",
+    "judge",
+    "refusal_reported",
+    "rejected",
+]
 
 Approve = Callable[[Report], str | None]
 """Called with the report of a release that needs approval; returns the approver, or None."""
@@ -25,21 +38,17 @@ _REMEDIES = {
 
 
 class Approval(NamedTuple):
-    """``by`` approved the release with this seal; ``at`` is ISO, UTC."""
+    """``by`` approved the release with this seal; ``at`` is ISO, UTC; ``why``: their reason."""
 
     seal: str
     by: str
-    at: str
+    at: str = ""
+    why: str = ""
 
-
-def approved(by: str, at: str = "") -> dict[str, str]:
-    """The entry of a report for an approval, by default of this moment."""
-    return {"decision": "approved", "by": by, "at": at or now()}
-
-
-def now() -> str:
-    """This moment, as reports have it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    @property
+    def decision(self) -> dict[str, str]:
+        """The approval as a report has it, by default of this moment."""
+        return reports.decided("approved", self.by, self.at, self.why)
 
 
 def asks(job: Job, report: Mapping[str, Any]) -> bool:
@@ -55,7 +64,7 @@ def approver(job: Job, report: Report, approve: Approve | None) -> str | None:
 
 
 def judge(job: Job, report: Report) -> None:
-    """Note in the report which limits it exceeds, and whether it needs an approval.
+    """Note in the report which limits it exceeds, and whether it waits for an approval.
 
     Raises PrivacyError where it exceeds a limit and the job does not ask then.
     """
@@ -67,7 +76,32 @@ def judge(job: Job, report: Report) -> None:
         )
     report["notes"] += excesses.values()
     if asks(job, report):
-        report["approval"] = {"decision": "asked"}
+        policies = ", ".join(storage.required(job).policies)
+        by = f"required by {policies}" if policies else "require_approval is set"
+        reports.conclude(report, WAITING, "; ".join(excesses.values()) or by)
+
+
+def hold(report: Report, reason: str) -> None:
+    """Note in the report that the night publishes nothing."""
+    every = "every class would lose more than series.hold_above allows"
+    reports.conclude(report, HELD, reason or every)
+
+
+@contextmanager
+def refusal_reported(report: Report) -> Iterator[None]:
+    """A PrivacyError in this block carries the report, which says that the release is refused."""
+    try:
+        yield
+    except PrivacyError as error:
+        error.report = reports.conclude(report, REFUSED, str(error))
+        raise
+
+
+def rejected(report: Report, message: str) -> ApprovalError:
+    """The error for a release that needs an approval and got none; it carries the report."""
+    error = ApprovalError(message)
+    error.report = reports.conclude(report, REJECTED, "nobody approved it")
+    return error
 
 
 def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:

@@ -27,9 +27,9 @@ from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
-from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.number_format import number, percent
+from mondrian_ops.report.outcome import now
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

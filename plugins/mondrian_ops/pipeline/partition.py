@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -77,12 +77,14 @@ def partition(
     owner: storage.Owner | None = None,
     slots: int | None = None,
     recode: bool = True,
+    requested: Mapping[str, str | None] | None = None,
 ) -> list[Fragment]:
     """The fragments of the dataset, for the mapped tasks.
 
     ``work`` is made anew, so that a retry starts afresh. ``made_by`` is who makes the release:
-    ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``owner`` is the run in
-    Airflow that ``work`` belongs to. ``slots`` is how many fragments Airflow anonymizes at once,
+    ``DAG_ID`` or ``DAG_ID/GROUP``; None for the command line and Python. ``requested``: who
+    asked for it, as Airflow says (``requested_by``, ``run_type``). ``owner`` is the run in Airflow
+    that ``work`` belongs to. ``slots`` is how many fragments Airflow anonymizes at once,
     each in a task; by default they are anonymized here, or by one Spark application. Where one
     application anonymizes all, one value stands for them.
 
@@ -95,7 +97,7 @@ def partition(
     key = overlap_check.key_of(job)
     divided = partial(divide, progress=progress, started=started, recode=recode, people_key=key)
     engine = engine or engine_of(job)
-    begun = partial(begin, job, work, made_by, slots, owner)
+    begun = partial(begin, job, work, made_by, slots, owner, requested)
     run = engine.partition(work, begun, divided)
     try:
         overlap_check.refuse(job, run.work)
@@ -129,6 +131,7 @@ def begin(
     made_by: str | None = None,
     slots: int | None = None,
     owner: storage.Owner | None = None,
+    requested: Mapping[str, str | None] | None = None,
 ) -> Run:
     """Check the job against its input and output, and make the working files.
 
@@ -145,7 +148,8 @@ def begin(
     # attempt may be publishing the working files that this removes.
     with storage.publication_lock(str(job.output)):
         directory.create(owner)
-    directory.note_replaced(storage.current_token(str(job.output)), made_by)
+    replaced = storage.current_token(str(job.output))
+    directory.note_replaced(replaced, made_by=made_by, **(requested or {}))
     directory.note_job(job)
     dataset = _opened(job, slots)
     if job.series is not None:

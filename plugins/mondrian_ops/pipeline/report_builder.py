@@ -9,6 +9,7 @@ from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night, RunState, Summary
+from mondrian_ops.report.outcome import HELD
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
@@ -26,15 +27,15 @@ def assembled(
     count: verification.ReleaseCount,
     verdict: verification.Verdict,
     wrap_up_s: float,
-    made_by: str | None = None,
+    maker: Mapping[str, str | None] | None = None,
     night: Night | None = None,
     waiting: Sequence[Sequence[int]] = (),
     boundaries: NightBoundaries | None = None,
 ) -> Report:
     """The report of a release that was counted as ``count``, one summary for each of its files.
 
-    ``waiting``: pairs of a night of the series and the rows of it that wait after this ``night``,
-    whose ``boundaries`` are stable.
+    ``maker``: see :attr:`storage.WorkDir.maker`. ``waiting``: pairs of a night of the series and
+    the rows of it that wait after this ``night``, whose ``boundaries`` are stable.
     """
     published = count.rows - sum(summary.counterfeits for summary in summaries)
     shown = job.to_dict()
@@ -72,8 +73,8 @@ def assembled(
             for note in (state.constant, state.partitioning["note"], _refit_note(boundaries))
             if note
         ],
-        made_by=made_by,
-        series=None if night is None else _night(night, state, published, waiting, boundaries),
+        series=None if night is None else _night(night, waiting, boundaries),
+        **(maker or {}),
     ).to_dict()
 
 
@@ -86,8 +87,6 @@ def _waits(night: Night, waiting: Sequence[Sequence[int]]) -> dict[str, int]:
 
 def _night(
     night: Night,
-    state: RunState,
-    published: int,
     waiting: Sequence[Sequence[int]],
     boundaries: NightBoundaries | None,
 ) -> dict[str, Any]:
@@ -96,8 +95,6 @@ def _night(
     return {
         "name": storage.shown(night.series),
         "night": night.number,
-        "state": "published" if published else "held",
-        "reason": state.unattainable,
         **shared,
         "waited": [list(pair) for pair in night.waited],
         "waiting": [list(pair) for pair in waiting],
@@ -106,7 +103,7 @@ def _night(
 
 def is_held(report: Mapping[str, Any]) -> bool:
     """Whether it is of a night of a series that published nothing, so that there is no release."""
-    return bool(report.get("series", {}).get("state") == "held")
+    return reports.state_of(report) == HELD
 
 
 def _refit_note(of_night: NightBoundaries | None) -> str:

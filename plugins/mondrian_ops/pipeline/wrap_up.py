@@ -20,18 +20,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mondrian_ops import report as reports
 from mondrian_ops import series, storage
-from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
+from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.handover import Night, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import contract, overlap_check
-from mondrian_ops.pipeline.approval import Approval, Approve, approved, approver, asks, judge, now
+from mondrian_ops.pipeline.approval import (
+    Approval,
+    Approve,
+    approver,
+    asks,
+    hold,
+    judge,
+    refusal_reported,
+    rejected,
+)
 from mondrian_ops.pipeline.checks import lost_rows, refuse_undone
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
+from mondrian_ops.report.outcome import PUBLISHED
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
@@ -82,7 +92,7 @@ def wrap_up(
     def make() -> Report:
         checked = check(job, work=work, summaries=summaries, progress=progress, engine=engine)
         by = approver(job, checked.report, approve)
-        approval = None if by is None else Approval(checked.seal, by, now())
+        approval = None if by is None else Approval(checked.seal, by)
         return publish(job, work=work, approval=approval, progress=progress)
 
     return published_once(job, work, make)
@@ -139,7 +149,7 @@ def check(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Checked:
-    """Check the release as written and measure it; write its report beside its parts.
+    """Check the release as written and measure it; write its report as JSON beside its parts.
 
     A remote ``engine`` counts and checks the classes; else this process does.
 
@@ -175,7 +185,7 @@ def check(
         count,
         parts,
         started=started,
-        made_by=directory.made_by,
+        maker=directory.maker,
         night=run.dataset.night,
         waiting=series.waiting_in(run),
         boundaries=boundaries,
@@ -190,9 +200,10 @@ def check(
         report["replaces"] = replaced  # which the approver has to know
     if policies := storage.required(job).policies:
         report["policies"] = list(policies)
-    contract.note(run, report)
-    overlap_check.note(job, directory, report)
-    _write_report(directory, report)
+    with refusal_reported(report):
+        contract.note(run, report)
+        overlap_check.note(job, directory, report)
+    _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
     return Checked(report, _with_report(seal, directory, report) if seal else "")
 
 
@@ -215,7 +226,7 @@ def judged(
     parts: Sequence[verification.PartCount],
     *,
     started: float,
-    made_by: str | None = None,
+    maker: Mapping[str, str | None] | None = None,
     night: Night | None = None,
     waiting: Sequence[Sequence[int]] = (),
     boundaries: NightBoundaries | None = None,
@@ -240,11 +251,14 @@ def judged(
     ]
     wrap_up_s = time.perf_counter() - started
     report = assembled(
-        job, state, recounted, count, verdict, wrap_up_s, made_by, night, waiting, boundaries
+        job, state, recounted, count, verdict, wrap_up_s, maker, night, waiting, boundaries
     )
-    if failures:
-        raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
-    judge(job, report)
+    with refusal_reported(report):
+        if failures:
+            raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
+        if night is not None and not published:
+            hold(report, state.unattainable)
+        judge(job, report)
     return report
 
 
@@ -262,17 +276,19 @@ def publish(
     """
     directory = storage.WorkDir.attach(work)
     report = _staged_report(directory)
-    refuse_undone(job, report.get("dependencies", {}).get("findings", ()))
+    with refusal_reported(report):
+        refuse_undone(job, report.get("dependencies", {}).get("findings", ()))
     if asks(job, report) and approval is None:
-        raise ApprovalError("the release needs an approval and got none; nothing is published")
-    if approval is not None:
-        if _with_report(_parts_seal(directory), directory, report) != approval.seal:
-            raise StorageError(
-                "the working files changed after they were checked, so the approved release no "
-                "longer exists; nothing is published; run again from the partition task"
-            )
-        report["approval"] = approved(approval.by, approval.at)
-        _write_report(directory, report)
+        what = "the release needs an approval and got none; nothing is published"
+        raise rejected(report, what)
+    if (
+        approval is not None
+        and _with_report(_parts_seal(directory), directory, report) != approval.seal
+    ):
+        raise StorageError(
+            "the working files changed after they were checked, so the approved release no "
+            "longer exists; nothing is published; run again from the partition task"
+        )
 
     def refuse() -> None:
         directory.check_attempt()  # or the unfinished files of a later attempt were published
@@ -289,7 +305,11 @@ def publish(
     if is_held(report):
         with contract.recorded(job, run), series.committed(job, run, report):
             return report
+    directory.check_attempt()
+    reports.conclude(report, PUBLISHED, decision=None if approval is None else approval.decision)
+    _write_report(directory, report)
     with (
+        refusal_reported(report),
         contract.recorded(job, run),
         series.committed(job, run, report),
         overlap_check.recorded(job, directory),
@@ -330,12 +350,11 @@ def _parts_seal(directory: storage.WorkDir) -> str:
 def _with_report(seal: str, directory: storage.WorkDir, report: Report) -> str:
     """One seal for the parts, the counterfeits, and the report that the approver sees.
 
-    The approval is left out: an attempt that was killed may have added it to the report.
+    What became of it is left out: an attempt that was killed may have noted an approval.
     """
-    shown = {key: value for key, value in report.items() if key != "approval"}
     with suppress(FileNotFoundError):
         seal += storage.digest_of(f"{directory.staging}/{series.COUNTERFEITS}")
-    return hashlib.sha256((seal + json.dumps(shown)).encode()).hexdigest()
+    return hashlib.sha256((seal + json.dumps(reports.undecided(report))).encode()).hexdigest()
 
 
 def _write_report(directory: storage.WorkDir, report: Report) -> None:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         ReportError,
         json_content,
         parsed,
+        unmeasured,
     )
     from mondrian_ops.report.frontier import FRONTIER_NAME, frontier_files, frontier_text
     from mondrian_ops.report.markdown import escaped, render_markdown
+    from mondrian_ops.report.outcome import conclude, decided, now, state_of, undecided
     from mondrian_ops.report.page import files, render_html
     from mondrian_ops.report.text import render_text
 
@@ -32,16 +34,22 @@ __all__ = [
     "Report",
     "ReportError",
     "build",
+    "conclude",
+    "decided",
     "escaped",
     "files",
     "frontier_files",
     "frontier_text",
     "json_content",
     "merge_attributes",
+    "now",
     "parsed",
     "render_html",
     "render_markdown",
     "render_text",
+    "state_of",
+    "undecided",
+    "unmeasured",
 ]
 
 if not TYPE_CHECKING:  # or mypy would accept any name
@@ -50,9 +58,10 @@ if not TYPE_CHECKING:  # or mypy would accept any name
         {
             "builder": ("build", "merge_attributes"),
             "document": ("HTML_NAME", "JSON_NAME", "Report", "ReportError", "json_content",
-                         "parsed"),
+                         "parsed", "unmeasured"),
             "frontier": ("FRONTIER_NAME", "frontier_files", "frontier_text"),
             "markdown": ("escaped", "render_markdown"),
+            "outcome": ("conclude", "decided", "now", "state_of", "undecided"),
             "page": ("files", "render_html"),
             "text": ("render_text",),
         },

@@ -36,6 +36,8 @@ def build(
     dependencies: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
     made_by: str | None = None,
+    requested_by: str | None = None,
+    run_type: str | None = None,
     series: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report of one run.
@@ -56,7 +58,7 @@ def build(
         "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
         the columns of a pandas index, which are left out.
     dependencies: ``core.dependencies.Finding`` as dicts.
-    made_by: see :func:`statements.maker`.
+    made_by, requested_by, run_type: see :func:`statements.maker` and :func:`statements.requested`.
     generalizations: how each quasi-identifier was generalized, by name.
     recoding: of algorithms that recode whole columns: ``levels``, the generalization level of each
         attribute, their own ``metrics``, a ``summary`` in words, and other keys for the report.
@@ -73,6 +75,7 @@ def build(
     roles = Columns.of(columns)
     note = {"note": published_raw(roles), "columns": list(roles.raw)}
     report = {
+        "outcome": None,  # of which `outcome.conclude` tells
         **({"published_raw": note} if roles.raw else {}),
         **(
             {"dependencies": {"notes": undone(dependencies), "findings": list(dependencies)}}
@@ -82,6 +85,8 @@ def build(
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "made_by": made_by,
+        "requested_by": requested_by,
+        "run_type": run_type,
         "job": dict(job),
         "input": job.get("input"),
         "columns": dict(columns),

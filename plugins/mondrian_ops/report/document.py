@@ -15,6 +15,9 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
+from mondrian_ops.version import __version__
+
 __all__ = [
     "HTML_NAME",
     "JSON_NAME",
@@ -31,6 +34,7 @@ __all__ = [
     "SharedBoundaries",
     "json_content",
     "parsed",
+    "unmeasured",
 ]
 
 SCHEMA_VERSION = 1
@@ -66,15 +70,22 @@ class ReportedJob:
 class Rows:
     """Rows of the source: ``input`` = ``published`` + ``suppressed``.
 
-    In a series, rows that had waited are there too, and others wait for the next night: ``input`` +
+    Of a release that is not published, ``checked`` takes the place of ``published``, which is 0. In
+    a series, rows that had waited are there too, and others wait for the next night: ``input`` +
     ``waited`` = ``published`` + ``suppressed`` + ``waiting``.
     """
 
     input: int
     published: int
     suppressed: int
+    checked: int | None = None
     waited: int = 0
     waiting: int = 0
+
+    @property
+    def in_classes(self) -> int:
+        """The rows of all classes, published or not."""
+        return self.published if self.checked is None else self.checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +126,14 @@ class People:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesNight:
-    """The ``night`` of a series, numbered from 1; ``state`` is published, or held without rows.
+    """The ``night`` of a series, numbered from 1.
 
     ``waited`` and ``waiting`` are pairs of a night and the number of its rows that had waited for
-    this night, or wait after it, the oldest night first. ``reason``: why nothing could be
-    published.
+    this night, or wait after it, the oldest night first.
     """
 
     name: str
     night: int
-    state: str
-    reason: str = ""
     boundaries: SharedBoundaries | None = None
     waited: tuple[tuple[int, int], ...] = ()
     waiting: tuple[tuple[int, int], ...] = ()
@@ -254,21 +262,19 @@ class Dependencies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """``decision`` is asked (nobody has answered yet), approved, rejected, expired or abandoned."""
-
-    decision: str
-    by: str | None = None
-    at: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The report of one release: its job, its figures, and how it was made."""
+    """The report of one release: what became of it, its job, its figures, and how it was made.
 
+    ``outcome`` is None in reports of earlier versions. ``requested_by`` and ``run_type`` are what
+    Airflow says about who asked for the run, and how it began.
+    """
+
+    outcome: Outcome | None = None
     version: str = ""
     created: str = ""
     made_by: str | None = None
+    requested_by: str | None = None
+    run_type: str | None = None
     job: ReportedJob
     input: str | None = None
     columns: Columns = field(default_factory=Columns)
@@ -291,7 +297,6 @@ class Report:
     dependencies: Dependencies = field(default_factory=Dependencies)
     notes: Names = ()
     limits: str = ""
-    approval: Approval | None = None
     policies: Names = ()
     replaces: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -304,7 +309,7 @@ class Report:
             return report
         if _object(report, "").get("schema_version", 1) != SCHEMA_VERSION:
             raise _wrong("schema_version", f"this version reads {SCHEMA_VERSION}")
-        read: Report = _read_part(cls, report, "")
+        read: Report = _read_part(cls, _with_figures(report), "")
         if read.job.k < 1:
             raise _wrong("job.k", "1 or more was expected")
         try:
@@ -320,6 +325,16 @@ class Report:
         except (ValueError, RecursionError):
             raise _wrong("", "it is not JSON, or nested too deeply") from None
         return cls.of(report)
+
+    @property
+    def state(self) -> str:
+        """What became of the release; empty where the report does not say."""
+        return self.outcome.state if self.outcome else ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has figures; a run can end before there are any."""
+        return "rows" in self.content
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the dict that the report was read from."""
@@ -349,7 +364,9 @@ class Report:
         return weakest(achieved.values()) if achieved else None
 
     def overview(self) -> dict[str, float | None]:
-        """The figures that a list of releases shows, in one flat dict."""
+        """The figures that a list of releases shows, in one flat dict, if there are any."""
+        if not self.is_measured:
+            return {}
         metrics = self.metrics
         return {
             **{f"achieved_{key}": self.achieves(key) for key in ("k", "l", "t")},
@@ -365,6 +382,29 @@ class Report:
             "risk_avg": self.risk.prosecutor_avg,
             "duration_s": round(sum(self.timings_s.values()), 3),
         }
+
+
+def unmeasured(job: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The report of a run that ends before there are figures; ``job``: as reports show it."""
+    return {"outcome": None, "version": __version__, **more, "job": dict(job)}
+
+
+_UNPUBLISHED = (REFUSED, REJECTED, EXPIRED, FAILED)
+_NO_FIGURES: Mapping[str, Any] = {
+    "rows": {"input": 0, "published": 0, "suppressed": 0},
+    "achieved": {},
+    "equivalence_classes": 0,
+    "metrics": {"DP": 0, "NCP": 0, "GCP": 0, "LM": 0, "C_avg": 0},
+    "risk": {"prosecutor_max": 0, "prosecutor_avg": 0},
+    "attributes": {},
+}
+
+
+def _with_figures(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The report; one that :func:`unmeasured` made gets figures, which nothing shows."""
+    outcome = report.get("outcome")
+    ended = isinstance(outcome, Mapping) and outcome.get("state") in _UNPUBLISHED
+    return report if not ended or report.keys() & _NO_FIGURES else {**report, **_NO_FIGURES}
 
 
 def _wrong(where: str, problem: str) -> ReportError:

@@ -1,4 +1,7 @@
-"""The report in short, as Markdown: for the person who decides whether a release is published."""
+"""The report in short, as Markdown: for the person who decides whether a release is published.
+
+It holds no time at which a release began to wait: each try of a task asks the same question.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mondrian_ops.report import statements
+from mondrian_ops.report import outcome, statements
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
 
@@ -19,19 +22,28 @@ def escaped(text: object) -> str:
 
 
 def render_markdown(report: Report | Mapping[str, Any]) -> str:
-    """What is published as it is, the requirements, the figures, and what to look at besides.
+    """What happened, the columns that stay as they are, requirements, figures, and remarks.
 
     Raises ReportError.
     """
     report = Report.of(report).named()
     first = [*statements.first(report), statements.sensitive_raw(report.columns)]
     blocks = (
+        _outcome(report),
         *(f"**{escaped(text)}**" for text in first if text),
-        _guarantees(report),
-        _figures(report),
+        *((_guarantees(report), _figures(report)) if report.is_measured else ()),
         _remarks(report),
     )
     return "\n\n".join(filter(None, blocks))
+
+
+def _outcome(report: Report) -> str:
+    is_waiting = report.state == outcome.WAITING
+    lines = [f"**{escaped(statements.headline(report))}**"]
+    for name, text in statements.facts(report):
+        if not (is_waiting and name == "When"):
+            lines.append(f"- {name}: {escaped(text)}")
+    return "\n".join([*lines[:1], *([""] if lines[1:] else []), *lines[1:]])
 
 
 def _guarantees(report: Report) -> str:
@@ -47,7 +59,7 @@ def _figures(report: Report) -> str:
         f"{escaped(name)} {percent(attribute.NCP)}" for name, attribute in report.attributes.items()
     )
     lines = (
-        ("Rows", f"{number(rows.published)} of {number(rows.input)}, "
+        ("Rows", f"{number(rows.in_classes)} of {number(rows.input)}, "
                  f"{number(rows.suppressed)} suppressed"),
         ("Classes", number(report.equivalence_classes)),
         ("Information lost (GCP)", percent(metrics.GCP)),

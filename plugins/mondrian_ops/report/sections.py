@@ -60,6 +60,8 @@ def sections(report: Report, with_conditions: bool = False) -> list[Section]:
 
     ``with_conditions``: show the conditions of fragments, which may name values of the data.
     """
+    if not report.is_measured:
+        return []
     charts = (
         _class_sizes(report),
         _losses(report),
@@ -204,7 +206,7 @@ def _widths(report: Report) -> Section | None:
     between = dict.fromkeys(step for each in counts.values() for step in [*each][1:-1])
     steps = ["exact", *between, "hidden (*)"]
     styles = [f"q{min(at, 6)}" for at in range(len(steps) - 1)] + ["q7"]
-    published = report.rows.published or 1
+    published = report.rows.in_classes or 1
     rows = []
     for name, each in counts.items():
         shares = [each.get(step, 0) / published for step in steps]

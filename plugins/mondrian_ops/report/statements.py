@@ -1,7 +1,7 @@
-"""What a report says in sentences: what is guaranteed, what to watch for, what nothing prevents.
+"""What a report says in sentences: what happened, what is guaranteed, what nothing prevents.
 
-The page, the terminal and the question to an approver use the same words. The attacks named are
-those of ``docs/privacy.md``.
+The page, the terminal, the question to an approver and notifications use the same words. The
+attacks named are those of ``docs/privacy.md``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.report import outcome
 from mondrian_ops.report.number_format import number, percent
 
 if TYPE_CHECKING:
@@ -18,20 +19,24 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_NAMES",
     "Guarantee",
-    "approval",
     "boundaries",
+    "decision",
+    "facts",
     "first",
     "guarantees",
+    "headline",
+    "is_published",
     "limits_of",
     "maker",
     "night",
-    "outcome",
     "partitioning",
     "promise",
     "published_raw",
     "replaced",
+    "requested",
     "rows_read",
     "sensitive_raw",
+    "summary",
     "timestamp",
     "undone",
     "used",
@@ -66,51 +71,125 @@ class Guarantee:
 
 
 def guarantees(report: Report) -> list[Guarantee]:
-    """k and, where the job requires them, l and t."""
+    """k and, where the job requires them, l and t; what they mean for the people of a release."""
+
+    def said(meaning: str) -> str:
+        if is_published(report):
+            return meaning[:1].upper() + meaning[1:]
+        return f"The job requires: {meaning}" if meaning else ""
+
     job = report.job
     sensitive = " and of ".join(report.columns.sensitive) or "the sensitive value"
     meaning = (
-        "Each person shares the published values of all quasi-identifiers with at least "
+        "each person shares the published values of all quasi-identifiers with at least "
         f"{number(job.k - 1)} others."
     )
     if job.entity_id:
         meaning += " Persons are counted, not rows."
-    requirements = [Guarantee("k-anonymity", job.k, report.achieves("k"), meaning)]
+    requirements = [Guarantee("k-anonymity", job.k, report.achieves("k"), said(meaning))]
     if job.l is not None:
         kind = "" if job.diversity == "distinct" else f" ({job.diversity})"
         meaning = {
-            "distinct": f"Each class holds at least {number(job.l)} different values of "
+            "distinct": f"each class holds at least {number(job.l)} different values of "
             f"{sensitive}.",
-            "entropy": f"In each class the values of {sensitive} are at least as diverse as "
+            "entropy": f"in each class the values of {sensitive} are at least as diverse as "
             f"{number(job.l)} equally frequent ones.",
-            "recursive": f"In each class the most frequent value of {sensitive} is less than "
+            "recursive": f"in each class the most frequent value of {sensitive} is less than "
             f"{number(job.c)} times as frequent as the value of rank {number(job.l)} and all rarer "
             "ones together.",
         }.get(job.diversity, "")
         if job.missing_sensitive == "value":
             meaning += " A missing value counts as a value."
-        requirements.append(Guarantee(f"l-diversity{kind}", job.l, report.achieves("l"), meaning))
+        reached = report.achieves("l")
+        requirements.append(Guarantee(f"l-diversity{kind}", job.l, reached, said(meaning)))
     if job.t is not None:
         meaning = (
-            f"The distribution of {sensitive} in each class is within {number(job.t)} of the "
+            f"the distribution of {sensitive} in each class is within {number(job.t)} of the "
             "distribution over the whole release."
         )
-        requirements.append(Guarantee("t-closeness", job.t, report.achieves("t"), meaning))
+        requirements.append(Guarantee("t-closeness", job.t, report.achieves("t"), said(meaning)))
     return requirements
 
 
-def outcome(report: Report) -> tuple[str, str]:
-    """The state of the release, as the catalogue names it and as a headline."""
-    if report.series and report.series.state == "held":
-        return "held", "Nothing published tonight"
-    decision = report.approval.decision if report.approval else ""
-    if decision == "asked":
-        return "waiting", "Waits for approval"
-    if decision in ("rejected", "expired", "abandoned"):
-        return "rejected", "Not approved: nothing was published"
-    if report.verification.passed:
-        return "published", "Published"
-    return "refused", "Refused: nothing was published"
+_HEADLINES = {
+    outcome.PUBLISHED: "Published",
+    outcome.HELD: "Held: nothing was published tonight",
+    outcome.WAITING: "Waits for approval: nothing is published yet",
+    outcome.REFUSED: "Refused: nothing was published",
+    outcome.REJECTED: "Rejected: nothing was published",
+    outcome.EXPIRED: "Not approved in time: nothing was published",
+    outcome.FAILED: "Failed: nothing was published",
+}
+_UNKNOWN = "State unknown: this report does not say whether anything was published"
+
+
+def headline(report: Report) -> str:
+    """What became of the release, in a few words; what follows a colon may be left out."""
+    return _HEADLINES.get(report.state, _UNKNOWN)
+
+
+def is_published(report: Report) -> bool:
+    """Whether the report says that its release is published."""
+    return report.state == outcome.PUBLISHED
+
+
+def summary(report: Report) -> str:
+    """What the headline means for the rows, and for whoever reads the dataset."""
+    rows = report.rows
+    made = (
+        f"{number(rows.in_classes)} of {number(rows.input)} rows, in "
+        f"{number(report.equivalence_classes)} classes"
+    )
+    if is_published(report):
+        return (
+            f"{made}, with {promise(report.content['job'])}. Every requirement was checked again "
+            "on the files as written, by code that shares nothing with the code that made them."
+        )
+    if report.state == outcome.HELD:
+        return f"{number(rows.waiting)} rows wait for the next night. Earlier releases stay."
+    if not report.is_measured:
+        return "The run ended before there were figures to report. An earlier release stays."
+    if report.state == outcome.WAITING:
+        return f"A person may approve it: {made}. It lies in private files until then."
+    if report.state in _HEADLINES:
+        return (
+            f"The figures are those of the release that was checked, {made}. It is discarded, and "
+            "an earlier release stays."
+        )
+    return f"The figures are those of the release that was checked, {made}."
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Name and text of all that is known of what happened: why, when, who asked, who decided."""
+    told = report.outcome
+    named = (
+        ("Reason", told.reason if told else ""),
+        ("Asked for by", requested(report)),
+        ("Decision", decision(report)),
+        ("Decided because", told.decision_reason if told else ""),
+        ("When", timestamp(told.at) if told else ""),
+    )
+    return [(name, text) for name, text in named if text]
+
+
+def requested(report: Report) -> str:
+    """Who asked for the run, or what began it; empty outside of Airflow, which does not say."""
+    how = _BEGAN.get(report.run_type or "", report.run_type or "")
+    if report.requested_by:
+        return (
+            report.requested_by if report.run_type == "manual" else f"{report.requested_by} ({how})"
+        )
+    return "somebody whom Airflow does not name" if report.run_type == "manual" else how
+
+
+_BEGAN = {
+    "manual": "by hand",
+    "scheduled": "the DAG's schedule",
+    "backfill": "a backfill",
+    "asset_triggered": "an Asset event",
+    "asset_materialization": "the materialization of an Asset",
+    "operator_triggered": "another DAG",
+}
 
 
 def rows_read(report: Report) -> str:
@@ -118,8 +197,11 @@ def rows_read(report: Report) -> str:
     rows = report.rows
     waited = f"{number(rows.waited)} had waited, " if report.series else ""
     waits = f", {number(rows.waiting)} wait" if report.series else ""
+    published = "published" if is_published(report) else "checked"
+    if report.state == outcome.HELD:
+        published = "published"
     return (
-        f"{number(rows.input)} read, {waited}{number(rows.published)} published, "
+        f"{number(rows.input)} read, {waited}{number(rows.in_classes)} {published}, "
         f"{number(rows.suppressed)} suppressed{waits}"
     )
 
@@ -138,10 +220,10 @@ def warning(report: Report) -> str:
 
 
 def sensitive_raw(columns: Columns) -> str:
-    """That the sensitive columns are published as they are; empty where there are none."""
+    """That the job publishes sensitive columns as they are; empty where there are none."""
     if not columns.sensitive:
         return ""
-    return f"Published as they are, because they are sensitive: {_named(columns.sensitive)}."
+    return f"To publish as they are, because they are sensitive: {_named(columns.sensitive)}."
 
 
 def _named(columns: Sequence[str]) -> str:
@@ -155,9 +237,9 @@ def published_raw(columns: Columns) -> str:
     if not raw:
         return ""
     named = _named(raw)
-    count = "1 column is" if len(raw) == 1 else f"{len(raw):,} columns are"
+    count = "1 column" if len(raw) == 1 else f"{len(raw):,} columns"
     return (
-        f"{count} published raw, as the job says (unlisted: publish): {named}. k, l, t and the "
+        f"The job publishes {count} raw (unlisted: publish): {named}. k, l, t and the "
         "risks in this report cover only the columns that the job names. Whoever knows a person's "
         "value in a raw column may find that person's row by it."
     )
@@ -169,7 +251,7 @@ def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     for each in findings:
         by_column.setdefault(each["column"], []).append(each)
     return [
-        f"{column!r} is published as it is and {' and '.join(map(_undone, of_column))}; make it a "
+        f"{column!r} stays as it is and {' and '.join(map(_undone, of_column))}; make it a "
         "quasi-identifier or an identifier, or leave it out"
         for column, of_column in by_column.items()
     ]
@@ -225,13 +307,13 @@ def replaced(report: Report) -> str:
     return f"It replaces the release{whose}, {promise(other)}" + (f", made {made}" if made else "")
 
 
-def approval(report: Report) -> str:
-    """The decision about the release, by whom and when; empty where it needed none."""
-    decided = report.approval
-    if decided is None:
+def decision(report: Report) -> str:
+    """What a person decided about the release, who and when; empty where nobody did."""
+    told = report.outcome
+    if told is None or not told.decision:
         return ""
-    by, at = f" by {decided.by}" if decided.by else "", timestamp(decided.at or "")
-    return ", ".join(filter(None, (decided.decision + by, at)))
+    by, at = f" by {told.decided_by}" if told.decided_by else "", timestamp(told.decided_at)
+    return ", ".join(filter(None, (told.decision + by, at)))
 
 
 def night(report: Report) -> str:
@@ -351,12 +433,10 @@ def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
 def _limits_of_unlisted(columns: Columns) -> str:
     if not columns.raw:
         return ""
-    count = f"{len(columns.raw)} columns that the job does not name are"
-    if len(columns.raw) == 1:
-        count = "A column that the job does not name is"
+    count = f"{len(columns.raw)} columns" if len(columns.raw) > 1 else "a column"
     return (
-        f"{count} published unchanged and may be known to somebody: no risk in this report covers "
-        "that."
+        f"The job publishes {count} that it does not name unchanged, and somebody may know that: "
+        "no risk in this report covers it."
     )
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import number_format, statements
+from mondrian_ops.report import number_format, outcome, statements
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
 
@@ -25,8 +25,9 @@ def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: boo
     def paint(style: str, text: str) -> str:
         return f"{_COLOURS[style]}{text}\x1b[0m" if colour else text
 
-    blocks = (
-        _head(report, width, paint) + _first(report, width, paint),
+    blocks: tuple[list[str], ...] = (
+        _head(report, width, paint),
+        _first(report, width, paint),
         _guarantees(report, paint),
         _figures(report, width),
         _attributes(report, width, paint),
@@ -34,18 +35,23 @@ def render_text(report: Report | Mapping[str, Any], width: int = 80, colour: boo
         _fragments(report, width, paint),
         _rest(report, width, paint),
     )
+    if not report.is_measured:
+        blocks = blocks[:1]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def _head(report: Report, width: int, paint: Paint) -> list[str]:
-    state, headline = statements.outcome(report)
-    title, _, rest = headline.partition(": ")
-    style = {"published": "good", "waiting": "head", "held": "head"}.get(state, "bad")
-    rest = rest or _short(printable(report.job.output or "in-memory table"), width - len(title) - 2)
-    lines = [paint(style, title.upper()) + "  " + rest]
-    for failure in report.verification.failures if state == "refused" else ():
-        lines += textwrap.wrap(f"- {printable(failure)}", width, subsequent_indent="  ")
-    return lines
+    title, _, rest = statements.headline(report).partition(": ")
+    style = {outcome.PUBLISHED: "good", outcome.WAITING: "head", outcome.HELD: "head"}
+    output = printable(report.job.output or "in-memory table")
+    if not rest:
+        rest = _short(output, width - len(title) - 2)
+        output = ""
+    facts = [("Dataset", output), *statements.facts(report)]
+    return [
+        paint(style.get(report.state, "bad"), title.upper()) + "  " + rest,
+        *_hanging([(name.lower(), printable(text)) for name, text in facts], 18, width),
+    ]
 
 
 def _first(report: Report, width: int, paint: Paint) -> list[str]:
@@ -67,7 +73,7 @@ def _guarantees(report: Report, paint: Paint) -> list[str]:
 def _figures(report: Report, width: int) -> list[str]:
     rows, metrics, risk = report.rows, report.metrics, report.risk
     classes = report.equivalence_classes
-    mean = rows.published / classes if classes else 0
+    mean = rows.in_classes / classes if classes else 0
     covered = ", by the columns that the job names" if report.columns.raw else ""
     pairs = (
         ("rows", statements.rows_read(report)),
@@ -85,7 +91,7 @@ def _figures(report: Report, width: int) -> list[str]:
 
 def _attributes(report: Report, width: int, paint: Paint) -> list[str]:
     attributes = list(report.attributes.items())
-    rows = report.rows.published or 1
+    rows = report.rows.in_classes or 1
     wide = min(max((len(printable(name)) for name, _ in attributes), default=0), 24)
     wide = max(wide, len("quasi-identifier"))
     most = max((a.NCP for _, a in attributes), default=0) or 1
@@ -126,7 +132,8 @@ def _fragments(report: Report, width: int, paint: Paint) -> list[str]:
 
 def _rest(report: Report, width: int, paint: Paint) -> list[str]:
     cut, parts, columns = report.cut, report.partitioning, report.columns
-    policy = "published unchanged" if columns.raw else "dropped"
+    kept = "published unchanged" if statements.is_published(report) else "would be published"
+    policy = kept if columns.raw else "dropped"
     facts = (
         ("warning", statements.warning(report)),
         ("algorithm", report.job.algorithm),
@@ -137,7 +144,6 @@ def _rest(report: Report, width: int, paint: Paint) -> list[str]:
         ("pandas index", f"{', '.join(columns.index)}: left out" if columns.index else ""),
         *(("note", note) for note in report.notes),
         ("policies", ", ".join(report.policies)),
-        ("approval", statements.approval(report)),
         ("limits", report.limits),
     )
     texts = [(name, printable(text)) for name, text in facts if text]

@@ -303,9 +303,9 @@ class WorkDir:
         """The path of a working file."""
         return joined(self.root, *parts)
 
-    def note_replaced(self, token: str | None, made_by: str | None = None) -> None:
+    def note_replaced(self, token: str | None, **maker: str | None) -> None:
         """Note the token of the output's release when the run began, and who makes the new one."""
-        self.write_json(_REPLACES, {"token": token, "made_by": made_by})
+        self.write_json(_REPLACES, {"token": token, **maker})
 
     @property
     def replaced(self) -> str | None:
@@ -314,10 +314,13 @@ class WorkDir:
         return token
 
     @property
-    def made_by(self) -> str | None:
-        """Who makes the release: a DAG, or None for the command line and Python."""
-        maker: str | None = self.read_json(_REPLACES).get("made_by")
-        return maker
+    def maker(self) -> dict[str, str | None]:
+        """Who makes the release and, as Airflow says, who asked for it, and how its run began.
+
+        ``made_by``: a DAG, or None for the command line and Python; ``requested_by``; ``run_type``.
+        """
+        noted = self.read_json(_REPLACES)
+        return {key: noted.get(key) for key in ("made_by", "requested_by", "run_type")}
 
     def note_job(self, job: Job) -> None:
         """Note the job of the run, which all its tasks take from here."""

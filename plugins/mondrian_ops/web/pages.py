@@ -235,7 +235,8 @@ class Pages:
         if len(id) != 2:
             raise HTTPException(400, "Choose two releases to compare.")
         pair = sorted(map(reader.release, id), key=lambda release: release.time)
-        pair_reports = [report for release in pair if (report := _report(reader.content(release)))]
+        found = [_report(reader.content(release)) for release in pair]
+        pair_reports = [report for report in found if report and report.is_measured]
         return self._page(
             request,
             "compare.html",

@@ -33,9 +33,9 @@ JOB: dict[str, Any] = {
     "unlisted": "publish",
     "cut": "median",
 }
-LOGARITHM = "'logpopul' is published as it is and singles out"
+LOGARITHM = "'logpopul' stays as it is and singles out"
 FOLLOWS = "gives away 'popul' (by its order, 100 %)"
-CAPITAL = "'capital' is published as it is and gives away 'state' (in 100 % of the rows)"
+CAPITAL = "'capital' stays as it is and gives away 'state' (in 100 % of the rows)"
 
 
 def counties(rows: int = 3000) -> pa.Table:
@@ -135,7 +135,7 @@ def test_refused_where_a_policy_says_so_only_since_the_rows_were_partitioned(tmp
 
 
 def test_refused_in_memory(caplog):
-    with pytest.raises(PrivacyError, match="'logpopul' is published as it is"):
+    with pytest.raises(PrivacyError, match="'logpopul' stays as it is"):
         anonymize(counties(), {**JOB, "dependencies": "refuse"})
     _, report = anonymize(counties(), JOB)
     assert any(FOLLOWS in note for note in report["dependencies"]["notes"])

@@ -42,7 +42,7 @@ def released(tmp_path, monkeypatch):
         run = SimpleNamespace(dag_id=DAG, run_id=RUN)
         instance = SimpleNamespace(task_id=f"{GROUP}.wrap_up", map_index=MAPPED)
         for state in ("published", "refused"):  # the first is kept as an entry of its own
-            release_records.record({"dag_run": run, "ti": instance}, job, state, make())
+            release_records.record({"dag_run": run, "ti": instance}, job, make(state=state))
         return [entry["id"] for entry in recorded_releases()]
 
     return release

@@ -76,7 +76,7 @@ def test_a_function_of_a_quasi_identifier_is_left_out_unless_it_is_asked_for(tmp
 def test_the_report_begins_with_the_columns_published_raw(tmp_path):
     release = released(tmp_path, people(), unlisted="publish")
     report = release.report
-    note = "1 column is published raw, as the job says (unlisted: publish): log_age."
+    note = "The job publishes 1 column raw (unlisted: publish): log_age."
     covered = "the risks in this report cover only the columns that the job names"
     assert next(iter(report)) == "published_raw"
     assert report["published_raw"]["note"].startswith(note)
@@ -99,7 +99,7 @@ def test_a_report_without_such_columns_says_nothing_of_them(tmp_path):
         policy = "publish" if name == "none" else "drop"
         report = released(tmp_path / name, table, unlisted=policy).report
         for shown in (render_text(report), render_html(report), json.dumps(report)):
-            assert "published raw" not in shown
+            assert "raw (unlisted" not in shown
 
 
 def test_sensitive_columns_are_published_by_design_and_are_not_meant(tmp_path):

@@ -254,8 +254,8 @@ def test_an_approved_release_is_published(watched, runs, settled):
     assert published(watched.output("published")) == 2000
     assert watched.leftovers("published") == []
     report = json.loads((watched.output("published") / "_report.json").read_text())
-    assert report["approval"]["decision"] == "approved"
-    assert report["approval"]["by"]
+    assert report["outcome"]["decision"] == "approved"
+    assert report["outcome"]["decided_by"]
     entry = watched.entry(run[1])
     assert entry["state"] == "published"
     (event,) = asset_events(watched, run)
@@ -333,7 +333,7 @@ def test_a_worker_killed_while_it_publishes_does_not_ask_again(watched, runs, se
     assert published(watched.output("killed")) == 2000
     assert watched.leftovers("killed") == []
     report = json.loads((watched.output("killed") / "_report.json").read_text())
-    assert report["approval"]["by"]
+    assert report["outcome"]["decided_by"]
     assert [each["state"] for each in watched.told(run[1])] == ["waiting"]
 
 
@@ -508,7 +508,7 @@ def test_whoever_triggered_a_run_does_not_approve_its_release(watched, runs):
     assert_forbidden(watched, "bob", run, task)
     asked = watched.airflow.request("GET", hitl(run, task))
     assert [user["id"] for user in asked["assigned_users"]] == ["grace"]
-    assert "**Published as they are, because they are sensitive" in asked["body"]
+    assert "**To publish as they are, because they are sensitive" in asked["body"]
     body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["wrap_up"], "only_failed": False}
     watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
     assert watched.airflow.comes_true(lambda: wrap_ups(watched, run)[0]["id"] != task["id"])
@@ -518,7 +518,7 @@ def test_whoever_triggered_a_run_does_not_approve_its_release(watched, runs):
         answer(watched, run, task, "Approve")
     assert watched.airflow.finish(*run) == "success"
     report = json.loads((watched.output("four_eyes") / "_report.json").read_text())
-    assert (report["approval"]["by"], report["policies"]) == ("grace", ["patients"])
+    assert (report["outcome"]["decided_by"], report["policies"]) == ("grace", ["patients"])
 
 
 def test_a_job_below_its_policy_reads_nothing(watched, runs):

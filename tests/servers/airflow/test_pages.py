@@ -102,7 +102,7 @@ def catalogue(project) -> Catalogue:
     catalogue = Catalogue(place_of(project))
     name = keep_series(catalogue, 40)
     for number in range(40):
-        of_series = {"name": name, "night": number + 1, "state": "published"}
+        of_series = {"name": name, "night": number + 1}
         keep(catalogue, number, report={**night(number), "series": of_series})
     keep_entry(catalogue, entry(40, state="refused", reason=REASON, dataset="out/visits"))
     return catalogue
@@ -280,8 +280,8 @@ def test_a_release_is_approved_under_required_actions(project, visit, shots, wai
     assert asked["k-anonymity"] == ["5", number_format.number(report["achieved"]["k"])]
     assert asked["Rows"] == ["2,000 of 2,000, 0 suppressed"]
     assert asked["Information lost (GCP)"] == [number_format.percent(report["metrics"]["GCP"])]
-    raw = page.get_by_text("columns are published raw").first.inner_text()
-    assert raw.startswith("3 columns are published raw, as the job says (unlisted: publish): ")
+    raw = page.get_by_text("The job publishes 3 columns raw").first.inner_text()
+    assert raw.startswith("The job publishes 3 columns raw (unlisted: publish): ")
     assert "occupation, visit_date" in raw
     page.screenshot(path=shots / "approval.png")
     link = page.get_by_role("link", name="The release").get_attribute("href")
@@ -291,7 +291,8 @@ def test_a_release_is_approved_under_required_actions(project, visit, shots, wai
     assert project.airflow.finish("approved", run_id) == "success"
     assert published(output) == 2000
     report = json.loads((output / "_report.json").read_text())
-    assert report["approval"] | {"at": ""} == {"decision": "approved", "by": "ada", "at": ""}
+    told = report["outcome"]
+    assert (told["state"], told["decision"], told["decided_by"]) == ("published", "approved", "ada")
     page.goto(f"/dags/approved/runs/{run_id}/tasks/wrap_up/details")
     page.get_by_role("link", name="Release", exact=True).click()
     page.wait_for_url(f"**{link}")

@@ -181,7 +181,13 @@ def test_two_groups_of_a_run_with_one_output_are_refused(context, tds_job):
 
 
 def run_of(dag_id: str, run_id: str) -> SimpleNamespace:
-    return SimpleNamespace(dag_id=dag_id, run_id=run_id, start_date=None)
+    return SimpleNamespace(
+        dag_id=dag_id,
+        run_id=run_id,
+        start_date=None,
+        run_type="scheduled",
+        triggering_user_name=None,
+    )
 
 
 def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool, last="") -> dict:

@@ -10,6 +10,7 @@ from airflow.sdk import BaseNotifier
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.operators.base import read_job
 from mondrian_ops.operators.notify import Notifiers, refusal_notified
+from mondrian_ops.report import Report
 from recording_notifier import RELEASE, RecordingNotifier
 
 
@@ -58,5 +59,7 @@ def test_a_refusal_is_kept_with_its_reason_and_other_errors_are_not(context, job
         raise PrivacyError("k: 3 classes are smaller than k = 5")
     (entry,) = kept()
     assert task.release_url.endswith(entry["id"])
-    assert (entry["state"], entry["documents"]) == ("refused", {})
+    report = Report.from_json(entry["documents"]["_report.json"])
+    assert (entry["state"], report.state, report.is_measured) == ("refused", "refused", False)
+    assert (report.requested_by, report.outcome.reason) == ("ada", entry["reason"])
     assert entry["reason"] == "k: 3 classes are smaller than k = 5"

@@ -44,7 +44,7 @@ FIGURES = {
 
 def test_a_release_is_kept_with_its_figures_and_its_report(context, job, kept):
     report = make()
-    record(context, read_job(job), "published", report)
+    record(context, read_job(job), report)
     (entry,) = kept()
     assert entry["id"] == release_id("a_dag", "manual__1", "", -1)
     assert entry["dataset"] == job["output"]
@@ -56,7 +56,7 @@ def test_a_release_is_kept_with_its_figures_and_its_report(context, job, kept):
 
 def test_of_several_sensitive_columns_the_weakest_counts(context, job, kept):
     achieved = {"k": 5, "l": {"income": 3, "diagnosis": 2}, "t": {"income": 0.1, "diagnosis": 0.3}}
-    record(context, read_job(job), "published", make(achieved=achieved))
+    record(context, read_job(job), make(achieved=achieved))
     assert (kept()[0]["achieved_l"], kept()[0]["achieved_t"]) == (2, 0.3)
 
 
@@ -64,8 +64,8 @@ def test_each_group_run_and_map_index_is_a_release_of_its_own(context, job, kept
     ids = set()
     for task_id, map_index in [("a.wrap_up", -1), ("b.wrap_up", -1), ("wrap_up", 0), ("x", None)]:
         context["ti"] = SimpleNamespace(task_id=task_id, map_index=map_index)
-        record(context, read_job(job), "waiting")
-        record(context, read_job(job), "published")
+        record(context, read_job(job), make(state="waiting"))
+        record(context, read_job(job), make(state="published"))
         ids.add(kept()[0]["id"])
     assert len(ids) == len(kept()) == 4
     assert {entry["state"] for entry in kept()} == {"published"}
@@ -73,7 +73,7 @@ def test_each_group_run_and_map_index_is_a_release_of_its_own(context, job, kept
 
 def test_a_connection_in_a_url_is_not_kept(context, job, kept):
     changed = {**job, "input": "s3://secret_conn@bucket/in", "output": "s3://secret_conn@bucket/o"}
-    record(context, read_job(changed), "published")
+    record(context, read_job(changed), make(state="published"))
     assert "secret_conn" not in repr(kept())
     assert kept()[0]["dataset"] == "s3://bucket/o"
 
@@ -101,21 +101,21 @@ def test_partition_and_wrap_up_keep_their_refusals_as_one_release(
 def test_what_a_cleared_run_has_published_stays(context, job, kept):
     """It still stands at the output, whatever becomes of the run's next release."""
     published, job = make(), read_job(job)
-    record(context, job, "published", published)
+    record(context, job, published)
     (before,) = kept()
     for state in ("waiting", "refused"):
-        record(context, job, state, make(fragments=3), "why")
+        record(context, job, make(fragments=3, state=state))
     refused, stands = kept()
     assert (refused["id"], refused["state"]) == (before["id"], "refused")
     assert {**stands, "id": before["id"]} == before
     assert json.loads(stands["documents"]["_report.json"]) == published
-    record(context, job, "published", published)
+    record(context, job, published)
     assert [each["state"] for each in kept()] == ["published", "published"]
 
 
 def test_a_release_that_changes_its_state_is_one_entry(context, job, kept):
     for state in ("waiting", "rejected", "waiting", "published", "published"):
-        record(context, read_job(job), state, make())
+        record(context, read_job(job), make(state=state))
     assert [each["state"] for each in kept()] == ["published"]
 
 
@@ -123,7 +123,7 @@ def test_the_page_of_a_report_is_not_drawn_for_its_figures(context, job, kept, m
     monkeypatch.setattr(
         "mondrian_ops.report.page.render_html", lambda _report: pytest.fail("was drawn")
     )
-    record(context, read_job(job), "published", make())
+    record(context, read_job(job), make())
     assert kept()[0]["documents"].keys() == {"_report.json"}
 
 
@@ -134,8 +134,8 @@ def test_a_catalogue_that_cannot_be_written_is_a_warning(
     path = tmp_path / "file" / "below"
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(path))
     with caplog.at_level(logging.WARNING):
-        record(context, read_job(job), "published", make())
-        record(context, read_job(job), "published", {"metrics": "an unforeseen report"})
+        record(context, read_job(job), make())
+        record(context, read_job(job), {"metrics": "an unforeseen report"})
     assert caplog.text.count("was not written") == 2
 
 
@@ -154,10 +154,10 @@ def test_another_try_in_another_process_finds_the_release_by_its_run(context, jo
         "print(i('a_dag', 'manual__1', 'g', 0))"
     )
     context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
-    record(context, read_job(job), "waiting")
+    record(context, read_job(job), make(state="waiting"))
     again = [sys.executable, "-c", command]
     computed = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
-    record(context, read_job(job), "published")
+    record(context, read_job(job), make(state="published"))
     (entry,) = kept()
     assert entry["id"] == computed == release_url(context).rpartition("/")[2]
 

@@ -15,6 +15,7 @@ from mondrian_ops.operators import AnonymizeFragmentOperator, WrapUpOperator, ap
 from task_contexts import begun_work
 
 REPORT = {
+    "outcome": {"state": "published", "reason": "", "at": "2025-06-01T10:00:00+00:00"},
     "rows": {"input": 5, "published": 5, "suppressed": 0},
     "achieved": {"k": 5},
     "equivalence_classes": 1,
@@ -110,7 +111,8 @@ def test_a_night_without_a_release_announces_nothing_and_skips_its_readers(
     wrapped_up, monkeypatch, context, job, mapped
 ):
     """Behind mapped tasks others may have published."""
-    held = {**REPORT, "series": {"name": "s", "night": 1, "state": "held", "reason": "too few"}}
+    told = {"state": "held", "reason": "too few", "at": ""}
+    held = {**REPORT, "outcome": told, "series": {"name": "s", "night": 1}}
     monkeypatch.setattr(pipeline, "publish", lambda _job, *, work, progress: held)
     skipped = []
     monkeypatch.setattr(approval, "skip_followers", lambda task, _context: skipped.append(task))

@@ -140,8 +140,8 @@ def test_a_limit_refuses_or_asks_and_who_is_asked_decides():
         _, report = anonymize(
             people(), job, approve=lambda shown, to=seen: to.append(shown) or "jo"
         )
-        assert report["approval"]["by"] == "jo"
-        assert report["approval"]["decision"] == "approved"
+        assert report["outcome"]["decided_by"] == "jo"
+        assert report["outcome"]["decision"] == "approved"
         assert seen == [report]
 
 
@@ -149,7 +149,7 @@ def test_nobody_is_asked_about_what_needs_no_approval():
     def approve(_report: dict) -> str:
         raise AssertionError("asked")
 
-    assert "approval" not in anonymize(people(), JOB, approve)[1]
+    assert "decision" not in anonymize(people(), JOB, approve)[1]["outcome"]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from mondrian_ops import report as reports
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
-from mondrian_ops.pipeline.approval import approved, asks, exceeded, judge, now
+from mondrian_ops.pipeline.approval import Approval, asks, exceeded, judge
 
 LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_suppressed": 0.01}
 
@@ -20,7 +21,7 @@ def a_job(**keys: Any) -> Job:
 
 def a_report(gcp: float = 0.2, risk: float = 0.25, suppressed: int = 20) -> dict[str, Any]:
     return {
-        "rows": {"input": 2000, "suppressed": suppressed},
+        "rows": {"input": 2000, "published": 2000 - suppressed, "suppressed": suppressed},
         "metrics": {"GCP": gcp},
         "risk": {"prosecutor_max": risk},
         "notes": ["a note"],
@@ -72,13 +73,15 @@ def test_each_limit_is_exceeded_by_itself(option, reached, text, remedy):
             f"the release is refused and not published: {text}; {remedy}; or set on_exceeded: ask"
         )
         assert caught.value.report is report
-        assert report == a_report(**reached)  # a refusal changes nothing
+        assert report == a_report(**reached)  # whoever catches it says that it is refused
         asking = a_job(**limits, on_exceeded="ask")
         assert asks(asking, report)
         noted = a_report(**reached)
+        rows = noted["rows"]
         judge(asking, noted)
         assert noted["notes"] == ["a note", text]
-        assert noted["approval"] == {"decision": "asked"}
+        assert noted["outcome"] | {"at": ""} == {"state": "waiting", "reason": text, "at": ""}
+        assert (noted["rows"]["published"], noted["rows"]["checked"]) == (0, rows["published"])
 
 
 def test_all_that_is_exceeded_is_told():
@@ -94,16 +97,22 @@ def test_who_wants_to_be_asked_is_asked_whatever_is_exceeded():
     assert asks(job, a_report())
     report = a_report()
     judge(job, report)
-    assert report == {**a_report(), "approval": {"decision": "asked"}}
+    assert report["outcome"]["reason"] == "require_approval is set"
+    assert reports.undecided(report) == a_report()
     with pytest.raises(PrivacyError):  # to be asked is not to lift a limit
         judge(a_job(require_approval=True, **LIMITS), a_report(gcp=0.3))
     assert not asks(a_job(**LIMITS, on_exceeded="ask"), a_report())
 
 
 def test_an_approval_is_told_with_its_time():
-    assert approved("jane", "then") == {"decision": "approved", "by": "jane", "at": "then"}
+    assert Approval("a seal", "jane", "then", "why").decision == {
+        "decision": "approved",
+        "decided_by": "jane",
+        "decided_at": "then",
+        "decision_reason": "why",
+    }
     before = datetime.now(UTC).replace(microsecond=0)
-    for at in (now(), approved("jane")["at"]):
+    for at in (reports.now(), Approval("a seal", "jane").decision["decided_at"]):
         assert before <= datetime.fromisoformat(at) <= datetime.now(UTC)
         assert at.endswith("+00:00")
         assert "." not in at

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline, storage
+from mondrian_ops import report as reports
 from mondrian_ops.catalogue import publication
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
@@ -311,7 +312,7 @@ def test_a_seal_is_put_only_where_somebody_may_be_asked(tmp_path):
     asking = Wrapping(tmp_path / "b", require_approval=True)
     report, seal = asking.check()
     parts = storage.digest_of_parts(asking.work.staging)
-    shown = {key: value for key, value in report.items() if key != "approval"}
+    shown = reports.undecided(report)
     assert seal == hashlib.sha256((parts + json.dumps(shown)).encode()).hexdigest()
 
 
@@ -323,9 +324,9 @@ def test_who_is_asked_decides(tmp_path):
     assert not wrapping.out.exists()
     seen = []
     report = wrapping.wrap_up(approve=lambda report: seen.append(report) or "jane")
-    assert report["approval"]["by"] == "jane"
-    assert report["approval"]["decision"] == "approved"
-    assert [each["approval"] for each in seen] == [{"decision": "asked"}]
+    assert report["outcome"]["decided_by"] == "jane"
+    assert report["outcome"]["decision"] == "approved"
+    assert [each["outcome"]["state"] for each in seen] == ["waiting"]
     assert json.loads((wrapping.out / "_report.json").read_text()) == report
     assert "jane" in (wrapping.out / "_report.html").read_text()
 
@@ -349,9 +350,9 @@ def test_an_attempt_that_noted_the_approval_may_be_repeated(tmp_path):
     _, seal = wrapping.check()
     approval = Approval(seal, "jane", "2025-06-01T12:00:00+00:00")
     path = Path(wrapping.work.staging) / "_report.json"
-    noted = {**json.loads(path.read_text()), "approval": {"by": "jane"}}
+    noted = reports.conclude(json.loads(path.read_text()), "published", decision=approval.decision)
     path.write_text(json.dumps(noted))
-    assert wrapping.publish(approval)["approval"]["by"] == "jane"
+    assert wrapping.publish(approval)["outcome"]["decided_by"] == "jane"
 
 
 @pytest.mark.parametrize(
@@ -377,7 +378,7 @@ def test_what_waited_does_not_replace_what_is_newer(tmp_path, created, is_newer)
         with pytest.raises(StorageError, match="a newer release"):
             wrapping.publish(approval)
     else:
-        assert wrapping.publish(approval)["approval"]["by"] == "jane"
+        assert wrapping.publish(approval)["outcome"]["decided_by"] == "jane"
 
 
 def test_a_limit_that_is_exceeded_refuses_or_asks(tmp_path):
@@ -387,7 +388,7 @@ def test_a_limit_that_is_exceeded_refuses_or_asks(tmp_path):
     (tmp_path / "asking").mkdir()
     asking = Wrapping(tmp_path / "asking", max_risk=0.1, on_exceeded="ask")
     refused(asking, ApprovalError, "needs an approval")
-    assert asking.wrap_up(approve=lambda report: "jane")["approval"]["by"] == "jane"
+    assert asking.wrap_up(approve=lambda report: "jane")["outcome"]["decided_by"] == "jane"
 
 
 def test_nobody_is_asked_about_what_needs_no_approval(tmp_path):
@@ -395,7 +396,8 @@ def test_nobody_is_asked_about_what_needs_no_approval(tmp_path):
         raise AssertionError("asked")
 
     report = Wrapping(tmp_path, max_risk=0.5, on_exceeded="ask").wrap_up(approve)
-    assert "approval" not in report
+    assert report["outcome"]["state"] == "published"
+    assert "decision" not in report["outcome"]
 
 
 def test_what_was_published_meanwhile_is_not_replaced(tmp_path):

@@ -12,7 +12,7 @@ from report_samples import make
 
 
 def test_a_report_is_written_as_it_was_read() -> None:
-    report = make() | {"overlap": {"people": 3}, "approval": {"decision": "asked"}}
+    report = make() | {"overlap": {"people": 3}, "more": {"decision": "asked"}}
     assert Report.of(report).to_dict() == report
     assert list(Report.of(make()).to_dict()) == list(make())
     content = reports.json_content(report)

@@ -24,7 +24,8 @@ def test_the_question_begins_with_the_columns_that_are_published_as_they_are():
         "unlisted": ["note", "row"],
         "unlisted_policy": "publish",
     }
-    first, second, *_ = render_markdown(report).split("\n\n")
-    assert first.startswith("**2 columns are published raw, as the job says")
+    head, _, first, second, *_ = render_markdown(report).split("\n\n")
+    assert head == "**Published**"
+    assert first.startswith("**The job publishes 2 columns raw")
     assert "note, row" in first
-    assert second == "**Published as they are, because they are sensitive\\: ill\\.**"
+    assert second == "**To publish as they are, because they are sensitive\\: ill\\.**"

@@ -35,7 +35,7 @@ def test_limits_are_those_of_the_job(job, text, other_text):
     assert limits.startswith("k-anonymity makes it hard to link")
     assert text in limits
     assert other_text not in limits
-    assert "A column that the job does not name is published unchanged" in limits
+    assert "The job publishes a column that it does not name unchanged" in limits
 
 
 def test_limits_say_where_files_tell_more_than_the_table():
@@ -45,8 +45,8 @@ def test_limits_say_where_files_tell_more_than_the_table():
 
 def test_limits_count_the_columns_published_unchanged():
     columns = {"unlisted": ["a", "b"], "unlisted_policy": "publish"}
-    assert "2 columns that the job does not name are" in make(columns=columns)["limits"]
-    assert "does not name" not in make(columns={**columns, "unlisted_policy": "drop"})["limits"]
+    assert "publishes 2 columns that it does not name" in make(columns=columns)["limits"]
+    assert "it does not name" not in make(columns={**columns, "unlisted_policy": "drop"})["limits"]
 
 
 def test_what_columns_undo_is_said_once_for_each_of_them() -> None:
@@ -63,7 +63,7 @@ def test_what_columns_undo_is_said_once_for_each_of_them() -> None:
     ]
     log, income, city, visits = make(dependencies=findings)["dependencies"]["notes"]
     assert log == (
-        "'log' is published as it is and singles out 94 % of the rows (fewer than k = 5 have their "
+        "'log' stays as it is and singles out 94 % of the rows (fewer than k = 5 have their "
         "value) and gives away 'age' (by its order, > 99 %); make it a quasi-identifier or an "
         "identifier, or leave it out"
     )
@@ -81,9 +81,7 @@ def test_the_first_lines_name_some_of_very_many_raw_columns() -> None:
     columns = {**make()["columns"], "unlisted": names}
     report = make(columns=columns)
     note = report["published_raw"]["note"]
-    assert note.startswith(
-        "10,000 columns are published raw, as the job says (unlisted: publish): c0, c1, "
-    )
+    assert note.startswith("The job publishes 10,000 columns raw (unlisted: publish): c0, c1, ")
     assert "c19 and 9,980 more." in note and "c20" not in note
     assert report["published_raw"]["columns"] == names
     assert "published_raw" not in make(columns={**columns, "unlisted": []})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from html_page import page_at
+from mondrian_ops import report as reports
 from releases import entry, entry_id, keep, keep_entry, report_of
 
 
@@ -52,7 +53,8 @@ def test_the_conditions_of_fragments_hold_values_and_are_not_shown(client, catal
 
 def test_the_page_names_who_approved(client, catalogue):
     report = report_of()
-    report["approval"] = {"decision": "approved", "by": "ada", "at": "2025-06-01T02:30:00+00:00"}
+    decision = reports.decided("approved", "ada", "2025-06-01T02:30:00+00:00")
+    reports.conclude(report, "published", decision=decision)
     keep(catalogue, 1, report=report)
     assert (
         "approved by ada, 2025-06-01 02:30:00 UTC"

@@ -10,7 +10,7 @@ from releases import SERIES, entry_id, keep, keep_series, report_of
 
 def keep_night(catalogue, number: int, name: str = SERIES, **changed) -> str:
     report = report_of()
-    report["series"] = {"name": name, "night": number, "state": "published"}
+    report["series"] = {"name": name, "night": number}
     return keep(catalogue, number, report=report, **changed)
 
 
