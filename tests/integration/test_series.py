@@ -32,11 +32,11 @@ def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
         "name": f"{tmp_path}/out/*",
         "night": 1,
         "state": "held",
-        "reason": reports[0]["series"]["reason"],
+        "reason": reports[0]["outcome"]["reason"],
         "waited": [],
         "waiting": [[1, 3]],
     }
-    assert "fewer than k" in reports[0]["series"]["reason"]
+    assert "fewer than k" in reports[0]["outcome"]["reason"]
     assert not nights.output(0).exists()
     for number, report in enumerate(reports, 1):
         rows, night = report["rows"], report["series"]

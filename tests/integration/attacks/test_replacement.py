@@ -219,7 +219,9 @@ def test_what_is_published_in_the_meantime_is_not_replaced_either(site):
     pipeline.check(job, work=work, summaries=summaries)
     made(site)
     noted = storage.WorkDir.attach(work)
-    noted.note_replaced(storage.current_token(str(job.output)), NIGHTLY)  # as if it had known
+    noted.note_replaced(
+        storage.current_token(str(job.output)), made_by=NIGHTLY
+    )  # as if it had known
     with pytest.raises(StorageError, match="k is 3, and was 5"):
         pipeline.publish(job, work=work)
     assert json.loads((site / "release" / "_report.json").read_text())["job"]["k"] == 5
