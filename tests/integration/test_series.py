@@ -31,11 +31,10 @@ def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
     assert reports[0]["series"] == {
         "name": f"{tmp_path}/out/*",
         "night": 1,
-        "state": "held",
-        "reason": reports[0]["outcome"]["reason"],
         "waited": [],
         "waiting": [[1, 3]],
     }
+    assert reports[0]["outcome"]["state"] == "held"
     assert "fewer than k" in reports[0]["outcome"]["reason"]
     assert not nights.output(0).exists()
     for number, report in enumerate(reports, 1):

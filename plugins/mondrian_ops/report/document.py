@@ -386,7 +386,13 @@ class Report:
 
 def unmeasured(job: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The report of a run that ends before there are figures; ``job``: as reports show it."""
-    return {"outcome": None, "version": __version__, **more, "job": dict(job)}
+    return {
+        "outcome": None,
+        "version": __version__,
+        **more,
+        "job": dict(job),
+        "input": job.get("input"),
+    }
 
 
 _UNPUBLISHED = (REFUSED, REJECTED, EXPIRED, FAILED)

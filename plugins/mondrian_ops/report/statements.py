@@ -197,12 +197,11 @@ def rows_read(report: Report) -> str:
     rows = report.rows
     waited = f"{number(rows.waited)} had waited, " if report.series else ""
     waits = f", {number(rows.waiting)} wait" if report.series else ""
-    published = "published" if is_published(report) else "checked"
-    if report.state == outcome.HELD:
-        published = "published"
+    checked = f"{number(rows.in_classes)} checked"
+    if is_published(report) or report.state == outcome.HELD:
+        checked = f"{number(rows.published)} published"
     return (
-        f"{number(rows.input)} read, {waited}{number(rows.in_classes)} {published}, "
-        f"{number(rows.suppressed)} suppressed{waits}"
+        f"{number(rows.input)} read, {waited}{checked}, {number(rows.suppressed)} suppressed{waits}"
     )
 
 
