@@ -19,8 +19,8 @@ from mondrian_ops import catalogue, series, storage
 from mondrian_ops.core.contract import Change, Column, Contract, changes, completed, contract_of
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
-from mondrian_ops.pipeline.approval import now
 from mondrian_ops.pipeline.report_builder import Report
+from mondrian_ops.report.outcome import now
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

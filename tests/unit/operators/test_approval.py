@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from airflow.sdk import DAG, TriggerRule, task, task_group
+from airflow.sdk import DAG, Param, TriggerRule, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time import hitl, task_runner
 from airflow.sdk.execution_time.context import NEVER_EXPIRE
@@ -29,6 +29,7 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.base import read_job
 from mondrian_ops.pipeline import Approval
+from mondrian_ops.report import Report, render_html
 from recording_notifier import RecordingNotifier
 from releases import recorded_releases
 from report_samples import make
@@ -100,6 +101,38 @@ def test_the_question_is_put_to_stewards(context, asked):
         {"id": "ada", "name": "ada"},
         {"id": "7", "name": "grace"},
     ]
+
+
+def test_who_answers_may_write_why(context, asked):
+    approval.ask(context, subject="s", body="b", stewards={})
+    (question,) = asked
+    assert Param.deserialize(question["params"]["reason"], 1).resolve() is None  # may stay empty
+    told = approval.Decision.of(
+        answer("Reject", params_input={"reason": f" too fine {'x' * 2000}"})
+    )
+    assert told.why.startswith("too fine x") and len(told.why) == 1000
+    for empty in ({}, {"reason": None}, {"reason": " "}, None):
+        assert approval.Decision.of(answer("Reject", params_input=empty)).why == ""
+
+
+@pytest.mark.parametrize("option", ["Approve", "Reject"])
+def test_the_reason_of_a_decision_is_in_the_report(release, option):
+    parked, event = release.park(), answer(option, params_input={"reason": "the <b>postcode</b>"})
+    if option == "Approve":
+        release.decide(parked, event)
+        ((_, given),) = release.done
+        assert given.decision["decision_reason"] == "the <b>postcode</b>"
+        return
+    with pytest.raises(AirflowSkipException) as skipped:
+        release.decide(parked, event)
+    assert "postcode" not in str(skipped.value)  # which is in the log, where a name might be read
+    (entry,) = recorded_releases()
+    report = Report.from_json(entry["documents"]["_report.json"])
+    assert report.state == entry["state"] == "rejected"
+    assert (report.outcome.decided_by, report.outcome.decided_at) == (GIVEN.by, GIVEN.at)
+    assert report.outcome.decision_reason == "the <b>postcode</b>"
+    assert "the &lt;b&gt;postcode" in render_html(report)
+    assert release.notifier.releases[-1]["decision_reason"] == "the <b>postcode</b>"
 
 
 def test_a_question_with_other_figures_is_not_asked(context, asked):

@@ -8,10 +8,12 @@ import pytest
 from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.notifications import MESSAGE, SUBJECT
 from mondrian_ops.operators.base import read_job
-from mondrian_ops.operators.notify import Notifiers, refusal_notified
+from mondrian_ops.operators.notify import Notifiers, notify, refusal_notified
 from mondrian_ops.report import Report
 from recording_notifier import RELEASE, RecordingNotifier
+from report_samples import STATES, make_in
 
 
 class Failing(BaseNotifier):
@@ -26,6 +28,19 @@ def test_a_notifier_says_what_became_of_which_release_and_why():
     assert subject == "out/people: the release is refused"
     assert "&lt;b&gt;diagnosis&lt;/b&gt;" in html
     assert 'href="http://airflow/release"' in html
+
+
+@pytest.mark.parametrize("state", ["waiting", "refused", "rejected", "expired"])
+def test_a_notification_says_what_the_report_says(context, job, state):
+    noting = RecordingNotifier(subject=SUBJECT, html=MESSAGE)
+    notify(Notifiers.of(noting), context, read_job(job), make_in(state), "http://airflow/release")
+    ((subject, message),) = noting.sent
+    assert subject == f"{job['output']}: the release is {state}"
+    assert STATES[state]["reason"] in message and "Asked for by ada." in message
+    assert ("grace: the postcode is too fine" in message) == (state == "rejected")
+    (release,) = noting.releases
+    assert (release["state"], release["requested_by"]) == (state, "ada")
+    assert release["decided_by"] == ("grace" if state == "rejected" else "")
 
 
 def test_one_that_fails_is_a_warning_and_the_others_are_called(caplog):

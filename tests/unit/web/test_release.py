@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from html_page import page_at
 from mondrian_ops import report as reports
+from mondrian_ops.catalogue import releases
 from releases import entry, entry_id, keep, keep_entry, report_of
+from report_samples import STATES, make_in
 
 
 def test_the_page_shows_the_figures_of_the_report(client, catalogue):
@@ -91,3 +95,70 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ca
     keep(catalogue, 3, input="elsewhere")
     charts = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(3)}").charts
     assert "lines" not in {chart.kind for chart in charts}
+
+
+def keep_in(catalogue, state):
+    """A release in a state, as the operators record it: by its report alone."""
+    told = report_of(requested_by="ada", run_type="manual")
+    columns = entry(1)
+    del columns["state"], columns["reason"]
+    with catalogue.writing() as connection:
+        releases.keep_reported(connection, columns, make_in(state, told))
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_is_the_same_in_the_list_on_the_page_and_in_both_downloads(
+    client, catalogue, state
+):
+    keep_in(catalogue, state)
+    chip = f'<span class="state {state}">{state}</span>'
+    at = f"releases/{entry_id(1)}"
+    shown, download = client.get(at).text, client.get(f"{at}/report.html").text
+    assert chip in shown and chip in client.get("releases").text
+    assert client.get(f"{at}/report.json").json()["outcome"]["state"] == state
+    for html in (shown, download):
+        assert f'class="card outcome {state}"' in html
+        assert ("Rows published" in html) == (state == "published")
+        assert "<dt>Asked for by</dt><dd>ada</dd>" in html
+        if "reason" in STATES[state]:
+            assert f"<dt>Reason</dt><dd>{STATES[state]['reason']}</dd>" in html
+        if "decision" in STATES[state]:
+            decision, by, _, why = STATES[state]["decision"]
+            assert f"{decision} by {by}, 2025-06-01 09:00:00 UTC" in html
+            assert f"<dd>{why}</dd>" in html
+    assert ("Approve or reject" in shown) == (state == "waiting")
+
+
+def test_a_report_of_an_earlier_version_says_of_no_release_that_it_is_published(client, catalogue):
+    report = report_of()
+    report["outcome"] = None
+    keep_entry(catalogue, entry(1, state="published"), _report=json.dumps(report).encode())
+    at = f"releases/{entry_id(1)}"
+    for html in (client.get(at).text, client.get(f"{at}/report.html").text):
+        assert "State unknown" in html and 'class="card outcome other"' in html
+        assert "Rows published" not in html and 'class="state published"' not in html
+
+
+def test_a_run_that_ended_before_it_measured_anything_has_a_page_and_downloads(client, catalogue):
+    job = {"input": "in.csv", "output": "out/people", "k": 5}
+    report = reports.unmeasured(job, made_by="a_dag", requested_by="ada", run_type="manual")
+    columns = entry(1)
+    with catalogue.writing() as connection:
+        releases.keep_reported(
+            connection, columns, reports.conclude(report, "failed", "age: no such column")
+        )
+    keep(catalogue, 2)
+    at = f"releases/{entry_id(1)}"
+    for html in (client.get(at).text, client.get(f"{at}/report.html").text):
+        assert "<dt>Reason</dt><dd>age: no such column</dd>" in html
+        assert "Required and achieved" not in html and "In figures" not in html
+    assert client.get(f"{at}/report.json").json()["requested_by"] == "ada"
+    compared = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}")
+    assert "There are no charts" in compared.text
+
+
+@pytest.mark.parametrize("outcome", [None, {}, {"state": 1}])
+def test_a_report_that_does_not_say_what_happened_is_not_kept(client, catalogue, outcome):
+    with pytest.raises(reports.ReportError), catalogue.writing() as connection:
+        releases.keep_reported(connection, entry(1), report_of() | {"outcome": outcome})
+    assert "0 releases" in client.get("releases").text or "Nothing" in client.get("releases").text
