@@ -177,13 +177,30 @@ def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
     Also returns how many rows hold a value that is not in the domain; their code is 0. Both have
     one type.
     """
-    position = pc.index_in(column.values, value_set=domain)
-    known = np.zeros(len(column.values), code_dtype(len(domain) + 1))
-    is_known = position.is_valid().to_numpy(zero_copy_only=False)
-    known[is_known] = position.drop_null().to_numpy() + 1
+    place = _places(column.values, domain)
+    known = (place + 1).astype(code_dtype(len(domain) + 1))
     codes = known[column.indices]
-    unknown = ~is_known & column.values.is_valid().to_numpy(zero_copy_only=False)
+    unknown = (place < 0) & column.values.is_valid().to_numpy(zero_copy_only=False)
     return codes, int(np.count_nonzero(unknown[column.indices])) if unknown.any() else 0
+
+
+def _places(values: pa.Array, domain: pa.Array) -> NDArray[np.int64]:
+    """The place of each value in the domain, (values,); -1 for one that is missing or not there.
+
+    Arrow makes a table of one side and looks up the other, which takes a fourth of the time.
+    """
+    if len(domain) <= 2 * len(values):
+        position = pc.index_in(values, value_set=domain)
+        return np.asarray(pc.fill_null(position.cast(pa.int64()), -1).to_numpy())
+    listed = values.dictionary_encode()
+    found = pc.index_in(domain, value_set=listed.dictionary)
+    place = np.full(len(listed.dictionary) + 1, -1, np.int64)
+    there = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))[::-1]  # the first wins
+    place[found.drop_null().to_numpy()[::-1]] = there
+    places: NDArray[np.int64] = place[
+        pc.fill_null(listed.indices, len(listed.dictionary)).to_numpy()
+    ]
+    return places
 
 
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
 from mondrian_ops.algorithms.boundary_fitting import NightBoundaries, settle
 from mondrian_ops.algorithms.planning import LeafCounts, persons_met
 from mondrian_ops.core.dependencies import Finding, Watch, comparable, survey
+from mondrian_ops.core.encoding import value_type
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.pool import HIDDEN
@@ -35,6 +36,8 @@ Routed = list[tuple[int, pa.Table]]
 
 _ROUTED_ROWS = 1 << 12  # for each leaf on average
 _ROUTED_BYTES = 16 << 20
+_VALUES_PER_ROW = 4
+"""To encode a block, each value of a sensitive column is looked at: at most so many for a row."""
 
 
 def _unobserved(_rows: int) -> None:
@@ -184,6 +187,13 @@ class Block:
     def bytes(self) -> int:
         return sum(batch.nbytes for batch in self.batches)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of all batches, of which only some may have dictionaries."""
+        arrays = [batch.column(name) for batch in self.batches]
+        if len({array.type for array in arrays}) > 1:
+            arrays = [array.cast(value_type(array.type)) for array in arrays]
+        return pa.chunked_array(arrays)
+
 
 class Counting:
     """Counts blocks by leaf of ``plan``; with columns ``to_route``, routes their rows too.
@@ -203,6 +213,8 @@ class Counting:
         self._leaves = plan.leaves
         self._to_route = None if to_route is None else list(to_route)
         self._watched = watched
+        values = max((len(domain.counts) for domain in anonymizer.domains), default=0)
+        self._least_rows = values // _VALUES_PER_ROW
 
     def batches(
         self, source: Source, split: Split | None = None, batch_rows: int = BATCH_ROWS
@@ -225,14 +237,16 @@ class Counting:
         """The batches in blocks; ``first_row`` is the number of their first row.
 
         A block has several batches where rows go to many leaves: to handle the few rows that a
-        batch has for each would take longer than to move them.
+        batch has for each would take longer than to move them. So it has where a sensitive column
+        has many values.
         """
         rows, most = self._leaves * _ROUTED_ROWS, shared_rows(_ROUTED_BYTES)
         gathered: list[pa.RecordBatch] = []
         for batch in batches:
             gathered.append(batch)
             block = Block(gathered, first_row)
-            if self._to_route is None or block.rows >= rows or block.bytes >= most:
+            is_large = self._to_route is None or block.rows >= rows or block.bytes >= most
+            if is_large and block.rows >= self._least_rows:
                 yield block
                 gathered, first_row = [], first_row + block.rows
         if gathered:
@@ -244,34 +258,30 @@ class Counting:
 
     def count(self, block: Block) -> tuple[LeafCounts, Routed]:
         """The counts of a block in each leaf, and its rows by leaf."""
-        total, leaves, first_row = self.zeros(), [], block.first_row
+        total, leaves, first_row = replace(self.zeros(), sensitive=[]), [], block.first_row
         for batch in block.batches:
             counts, leaf = self._counted(batch, first_row)
             total.add(counts)
             leaves.append(leaf)
             first_row += batch.num_rows
+        leaf_of = np.concatenate(leaves)
+        total = replace(total, sensitive=self._sensitive(block, leaf_of))
         if self._to_route is None:
             return total, []
         rows = pa.Table.from_batches(block.batches).select(self._to_route)
-        return total, _routed(rows, np.concatenate(leaves), total.rows)
+        return total, _routed(rows, leaf_of, total.rows)
 
     def _counted(
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[LeafCounts, NDArray[np.int64]]:
-        """The counts of a batch, and the leaf of each row.
+        """The counts of a batch but for the sensitive values, and the leaf of each row.
 
         ``first_row``: the number of its first row, which chooses the rows to follow.
         """
         places = self._router.place(batch)
         leaf = self._router.leaves(places)
         rows = np.bincount(leaf, minlength=self._leaves)
-        sensitive = []
-        for domain in self._anonymizer.domains:
-            codes = domain.encode(batch.column(domain.name))
-            width = len(domain.counts)
-            pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
-            sensitive.append(pairs.reshape(self._leaves, width))
-        counts = LeafCounts(rows, sensitive, cells=self._router.count(places))
+        counts = LeafCounts(rows, [], cells=self._router.count(places))
         job = self._anonymizer.job
         for watch in self._watched:
             counts.followed[watch.column] = watch.follow(batch, first_row, job.entity_id)
@@ -280,6 +290,15 @@ class Counting:
             met = persons_met(self._router, leaf, places, job.k, column)
             counts.persons[:], counts.cell_persons[:] = met
         return counts, leaf
+
+    def _sensitive(self, block: Block, leaf: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """How often each sensitive value is in each leaf, (leaves, codes) for each column."""
+        counts = []
+        for domain in self._anonymizer.domains:
+            codes, width = domain.encode(block.column(domain.name)), len(domain.counts)
+            pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
+            counts.append(pairs.reshape(self._leaves, width))
+        return counts
 
 
 def _routed(table: pa.Table, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:

@@ -184,3 +184,15 @@ def test_positions_on_a_line(values, line):
 def test_infinite_values_have_no_position():
     with pytest.raises(InputError, match="'age': 2 infinite"):
         positions(pa.array([-math.inf, 7.0, math.inf]), "age")
+
+
+@pytest.mark.parametrize("rows", [3, 60])
+def test_known_values_are_found_whichever_of_the_two_is_longer(rows):
+    """Few values are looked up by a table of theirs, many by one of the domain."""
+    texts = pa.array([f"v{at}" for at in range(20)])
+    drawn = [[*texts.to_pylist(), None, "unknown"][at * 7 % 22] for at in range(rows)]
+    codes, unknown = encode_known(indexed(pa.array(drawn, pa.string())), texts)
+    expected = [0 if each in (None, "unknown") else int(each[1:]) + 1 for each in drawn]
+    assert codes.tolist() == expected
+    assert unknown == drawn.count("unknown")
+    assert codes.dtype == np.uint8

@@ -16,9 +16,10 @@ import pytest
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.algorithms import planning
+from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.plan import edges_of
 from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.engines.scan import Block, Counting
+from mondrian_ops.engines.scan import Block, Counting, count_rows
 from mondrian_ops.pipeline.partition import begin
 
 ROWS = 5_000
@@ -310,3 +311,31 @@ def test_rows_for_many_leaves_are_routed_in_blocks_of_several_batches(tmp_path, 
     only_counted = Counting(run.anonymizer, run.draft.plan)
     batches = list(only_counted.batches(source, batch_rows=700))
     assert [block.batches for block in only_counted.blocks(batches)] == [[each] for each in batches]
+
+
+def test_blocks_follow_the_values_of_a_sensitive_column(tmp_path, monkeypatch):
+    """Each block is encoded against all values, so twice the rows make twice the work."""
+    encoded = []
+    encode = SensitiveDomain.encode
+
+    def noted(self, column):
+        encoded.append(len(column) + len(self.values))
+        return encode(self, column)
+
+    work = []
+    for rows in (1_000, 4_000):
+        here = tmp_path / str(rows)
+        (here / "in").mkdir(parents=True)
+        table = pa.table({"age": np.arange(rows) % 90, "ill": [f"text {at}" for at in range(rows)]})
+        pq.write_table(table, here / "in" / "p.parquet", row_group_size=50)
+        job = {"input": str(here / "in"), "output": str(here / "out"), "k": 2, "l": 2}
+        job |= {"quasi_identifiers": ["age"], "sensitive": ["ill"]}
+        run, _ = scanned(pipeline.load_job(job))
+        with monkeypatch.context() as patched:
+            patched.setattr(SensitiveDomain, "encode", noted)
+            counts = count_rows(run, False, batch_rows=50)
+        assert counts.sensitive[0].sum() == rows
+        work.append(sum(encoded))
+        encoded.clear()
+    assert work[1] <= 5 * work[0]
+    assert work[1] <= 6 * 4_000
