@@ -270,7 +270,12 @@ def test_a_limit_that_is_exceeded_refuses_the_release(job, option, said):
     assert said in message
     assert "above the limit of 0.01 (1.0 %); " in message
     assert f"raise {option}; or set on_exceeded: ask" in message
-    assert caught.value.report["rows"]["input"] == ROWS
+    report = caught.value.report
+    assert (report["rows"]["input"], report["rows"]["published"]) == (ROWS, 0)
+    assert (report["outcome"]["state"], report["outcome"]["reason"]) == ("refused", message)
+    page = render_html(report)
+    assert "Refused: nothing was published" in page and option in page
+    assert "Every requirement was checked again" not in page
     assert os.listdir(Path(job["output"]).parent) == []
 
 

@@ -188,6 +188,16 @@ class TestRun:
         lines = mondrian_ops("run", job).stderr.splitlines()
         assert lines and all(" s  " in line for line in lines)
 
+    def test_a_refused_release_has_a_report_that_says_so(self, job: Path, tmp_path: Path) -> None:
+        refused = mondrian_ops("run", job, "--json", "--set", "max_risk=0.001")
+        assert refused.returncode == 1
+        report = json.loads(refused.stdout)
+        assert report["outcome"]["state"] == "refused"
+        assert report["outcome"]["reason"].startswith("the release is refused and not published: ")
+        assert report["outcome"]["reason"] in refused.stderr
+        assert (report["rows"]["published"], report["requested_by"]) == (0, None)
+        assert not (tmp_path / "out").exists()
+
     def test_what_cannot_be_met_is_refused(self, job: Path, tmp_path: Path) -> None:
         fails(mondrian_ops("run", job, "--quiet", "--set", "k=401"))
         assert not (tmp_path / "out").exists()

@@ -185,8 +185,8 @@ def run_of(dag_id: str, run_id: str) -> SimpleNamespace:
         dag_id=dag_id,
         run_id=run_id,
         start_date=None,
-        run_type="scheduled",
-        triggering_user_name=None,
+        run_type="backfill",
+        triggering_user_name="ada",
     )
 
 
@@ -222,6 +222,8 @@ def test_a_release_names_its_dag_and_group_and_is_replaced_by_them_only(
         context["dag_run"] = run_of("hospital", night)
         report = through_all_phases(tds_job, context, group, is_mapped)
         assert report["made_by"] == maker
+        assert (report["requested_by"], report["run_type"]) == ("ada", "backfill")
+        assert report["outcome"]["state"] == "published"
     for dag_id, other in (("somebody", group), ("hospital", "another.")):
         context["dag_run"] = run_of(dag_id, "three")
         with pytest.raises(AirflowFailException, match=r"the DAG 'hospital'.*replace: any"):
