@@ -24,8 +24,6 @@ def summary(number: int = 0, work: str = "w", **changes: Any) -> dict[str, Any]:
         "suppressed": 0,
         "DP": 25,
         "equivalence_classes": 1,
-        "NCP": 0.0,
-        "attributes": {},
         "seconds": 0.1,
         "finished": 1.0,
     }

@@ -16,6 +16,7 @@ from drawn_releases import ILLS, figures_of
 from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.release_check import Counted, ReleaseCheck, counted_part
 from mondrian_ops.engines.run import Run
@@ -27,13 +28,20 @@ __all__ = ["DAMAGES", "StagedRelease", "outcome"]
 class StagedRelease:
     """Parts of a release, each with the person of every row, as wrap-up finds them."""
 
-    def __init__(self, folder: Path, job: Job, parts: Sequence[tuple[pa.Table, Any]]) -> None:
-        self.job = job
+    def __init__(
+        self,
+        folder: Path,
+        job: Job,
+        parts: Sequence[tuple[pa.Table, Any]],
+        labels: Mapping[str, PublishedLabels] | None = None,
+    ) -> None:
+        self.job, self.labels = job, labels or {}
         self.work = WorkDir(str(folder / "work"))
         self.work.create()
         self.run = Run(self.work)
         # What a cluster has to know of a dataset: how its source is reached.
         vars(self.run)["dataset"] = SimpleNamespace(source=SimpleNamespace(url=str(folder)))
+        vars(self.run)["labels"] = self.labels
         self.rows = sum(part.num_rows for part, _ in parts)
         self.paths = {number: self.work.part_path(number) for number in range(len(parts))}
         for number, (part, persons) in enumerate(parts):
@@ -52,7 +60,7 @@ class StagedRelease:
 
     def checked_here(self, boundaries: Mapping[str, Any] | None = None) -> Counted:
         (first,) = storage.read_release(self.paths[0])
-        counter = verification.counter_of(self.job, first.columns)
+        counter = verification.counter_of(self.job, first.columns, labels=self.labels)
         has_persons = self.job.entity_id is not None
         parts = [
             counter.merge(counted_part(self.work, counter, has_persons, path))

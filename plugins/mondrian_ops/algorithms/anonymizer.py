@@ -33,24 +33,24 @@ __all__ = ["Anonymizer", "Counterfeits", "Released", "columns_to_read", "unliste
 
 REDACTED = "*"
 
-LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Upper ends of the loss ranges, as shares of a column's range, by which a report counts rows."""
-
 
 class Released(NamedTuple):
     """Some rows in their released form, with their figures.
 
-    ``summary`` has rows, suppressed rows, classes as cut, sums of DP and NCP, and by attribute sums
-    of NCP and LM and counts of rows published exactly and as "*". ``persons`` is the person of each
-    row of ``table``, where the job counts persons, null for a counterfeit; it is never published.
-    ``held`` are the rows, as they came, that wait for the next night of a series. Their number, and
-    that of the counterfeits in ``table``, are in no other figure of the summary.
+    ``summary`` has rows, suppressed rows, classes as cut and the sum of their DP. ``persons`` is
+    the person of each row of ``table``, where the job counts persons, null for a counterfeit; it is
+    never published. ``held`` are the rows, as they came, that wait for the next night of a series.
+    Their number, and that of the counterfeits in ``table``, are in no other figure of the summary.
+    ``order`` (published rows,) tells which of the rows each row of ``table`` is, ``made_up`` which
+    of them are counterfeits; None if there are none.
     """
 
     table: pa.Table
     summary: dict[str, Any]
     persons: pa.ChunkedArray | None
-    held: pa.Table | None = None
+    held: pa.Table | None
+    order: NDArray[np.int32]
+    made_up: NDArray[np.bool_] | None
 
 
 class Counterfeits(NamedTuple):
@@ -217,13 +217,14 @@ class Anonymizer:
         index[is_made_up] = counterfeits.rows[index[is_made_up] - table.num_rows]
         taken = pa.array(index)
         released = self._table(table, taken, order, sizes, published)
-        summary = _summary(classes, published)
+        summary = _summary(classes)
         summary["counterfeits"] = len(counterfeits.rows)
         summary["held"] = 0 if held is None else held.num_rows
         summary["suppressed"] = table.num_rows - summary["rows"] - summary["held"]
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(pa.array(index, mask=is_made_up))
-        return Released(released, summary, persons, held)
+        made_up = is_made_up if len(counterfeits.rows) else None
+        return Released(released, summary, persons, held, index, made_up)
 
     def _table(
         self,
@@ -305,37 +306,10 @@ def unlisted_columns(job: Job, names: list[str]) -> list[str]:
     return [name for name in names if name not in listed]
 
 
-def _summary(classes: Classes, published: Mapping[str, Published]) -> dict[str, Any]:
+def _summary(classes: Classes) -> dict[str, int]:
     sizes = classes.sizes
-    attributes = {
-        name: {
-            "NCP": float(np.sum(sizes * attribute.ncp)),
-            "LM": float(np.sum(sizes * attribute.lm)),
-            "rows_exact": int(sizes[attribute.exact].sum()),
-            "rows_star": int(sizes[attribute.star].sum()),
-            "rows_by_loss": _rows_by_loss(sizes, attribute),
-        }
-        for name, attribute in published.items()
-    }
     return {
         "rows": int(sizes.sum()),
         "equivalence_classes": len(sizes),
         "DP": int(np.sum(sizes * sizes)),
-        "NCP": sum(figures["NCP"] for figures in attributes.values()),
-        "attributes": attributes,
     }
-
-
-def _rows_by_loss(sizes: NDArray[np.int64], published: Published) -> list[list[float]]:
-    """Pairs (loss, rows): the rows that lose at most so much and more than the pair before says.
-
-    Rows published exactly or as "*" are left out.
-    """
-    general = ~(published.exact | published.star)
-    # A loss is a sum of rounded shares: one tenth may be a little more.
-    hundredths = np.ceil(published.ncp[general] * 100 - 1e-7).astype(np.int64)
-    rows = np.cumsum(np.bincount(hundredths, weights=sizes[general], minlength=101))
-    upto = [int(rows[round(100 * most)]) for most in LOSS_STEPS[:-1]] + [int(rows[-1])]
-    return [
-        [most, n - before] for most, n, before in zip(LOSS_STEPS, upto, [0, *upto], strict=False)
-    ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -26,6 +26,8 @@ from mondrian_ops.core.release_classes import (
     entries,
     group_classes,
 )
+from mondrian_ops.core.release_labels import PublishedLabels
+from mondrian_ops.core.release_loss import losses_of_part
 from mondrian_ops.core.release_runs import SpilledClasses
 from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 
@@ -49,11 +51,16 @@ _SLICE = 1 << 17  # rows encoded at once: their arrays fit into the caches
 
 @dataclass(frozen=True)
 class PartCount:
-    """One part by itself: rows, equivalence classes, and DP, the sum of squared class sizes."""
+    """One part by itself: rows, equivalence classes, and DP, the sum of squared class sizes.
+
+    ``losses``: those of its rows, as `release_loss.losses_of_part` has them; empty where they are
+    not measured.
+    """
 
     rows: int
     classes: int
     dp: int
+    losses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -241,6 +248,8 @@ class ReleaseCounter:
             without it, all are in memory.
         held: classes, and pairs of a class and a value, that are kept in memory.
         with_counterfeits: a row without a person is made up, and nobody's.
+        labels: by quasi-identifier, what reads its labels; the losses of each part are measured by
+            them, without the rows that are made up. By default they are not measured.
     """
 
     def __init__(
@@ -252,6 +261,7 @@ class ReleaseCounter:
         spill: IO[bytes] | None = None,
         held: int = HELD,
         with_counterfeits: bool = False,
+        labels: Mapping[str, PublishedLabels] | None = None,
     ) -> None:
         self._quasi = {name: ColumnValues(name) for name in quasi_identifiers}
         self._sensitive = {
@@ -260,6 +270,7 @@ class ReleaseCounter:
         # Persons are counted as the values of one more sensitive column are.
         self._persons = [ColumnValues("entity_id", nan_is_missing=True)] if with_persons else []
         self._with_counterfeits = with_counterfeits
+        self._labels = labels or {}
         self._identifiers = {name: IdentifierValues(name) for name in identifiers}
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
@@ -337,7 +348,8 @@ class ReleaseCounter:
         if persons is not None and len(persons) != rows:
             raise _unknown_persons(name)
         classes = self._group([classes, *_recoded(pieces, values)], values)
-        count = PartCount(rows, len(classes.sizes), _dp(classes.sizes))
+        losses = self._losses(values, classes)
+        count = PartCount(rows, len(classes.sizes), _dp(classes.sizes), losses)
         return CountedPart(name, count, present, values, classes, identifiers)
 
     def merge(self, part: CountedPart, first_row: int | None = None) -> PartCount:
@@ -415,6 +427,21 @@ class ReleaseCounter:
             },
             persons,
         )
+
+    def _losses(
+        self, values: Sequence[ColumnValues], classes: CountedClasses
+    ) -> dict[str, dict[str, Any]]:
+        """What the rows of some classes lose that are not made up."""
+        rows = classes.sizes
+        if self._with_counterfeits and self._persons:
+            pairs = classes.pairs[-1]
+            made_up = pairs.codes == 0
+            rows = rows - np.bincount(
+                pairs.classes[made_up], pairs.counts[made_up], minlength=len(rows)
+            ).astype(np.int64)
+        published = {name: of.values for name, of in zip(self._quasi, values, strict=False)}
+        codes = dict(zip(self._quasi, classes.codes, strict=True))
+        return losses_of_part(self._labels, published, codes, rows)
 
     def _checked(self, columns: Sequence[str], name: str) -> tuple[str, ...]:
         where = f"{name}: " if name else ""

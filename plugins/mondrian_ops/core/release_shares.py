@@ -8,7 +8,8 @@ classes and decides nothing. What concerns a part as a whole travels as its head
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ def head_of(part: CountedPart, whole: Collection[str] = ()) -> pa.Table:
         pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in columns
     ]
     names = list(map(str, range(len(columns))))
-    return _described(pa.table(lists, names), part, part.counted.rows, list(published))
+    counted = part.counted
+    return _described(pa.table(lists, names), part, counted.rows, list(published), counted.losses)
 
 
 def part_of_head(table: pa.Table, quasi: int) -> CountedPart:
@@ -92,12 +94,16 @@ def part_of_head(table: pa.Table, quasi: int) -> CountedPart:
 
 
 def _described(
-    table: pa.Table, part: CountedPart, rows: int, identifiers: Iterable[str] = ()
+    table: pa.Table,
+    part: CountedPart,
+    rows: int,
+    identifiers: Iterable[str] = (),
+    losses: Mapping[str, Any] = MappingProxyType({}),
 ) -> pa.Table:
     """The table, with what is no array."""
     about = {
         "name": part.name,
-        "counted": [rows, part.counted.classes, part.counted.dp],
+        "counted": [rows, part.counted.classes, part.counted.dp, dict(losses)],
         "columns": part.columns,
         "identifiers": list(identifiers),
     }

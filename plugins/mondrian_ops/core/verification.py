@@ -29,6 +29,7 @@ from mondrian_ops.core.release_count import (
     ReleaseCounter,
     SensitiveCount,
 )
+from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_values import as_read
 from mondrian_ops.core.union_check import no_bounds, no_unions
 
@@ -104,11 +105,12 @@ def counter_of(
     rows_only: bool = False,
     spill: IO[bytes] | None = None,
     held: int = HELD,
+    labels: Mapping[str, PublishedLabels] | None = None,
 ) -> ReleaseCounter:
     """A counter of a release with these columns, for :func:`check` with this job.
 
     ``rows_only``: count no persons, as in a release that is checked without its source. ``spill``,
-    ``held``: as :class:`ReleaseCounter` takes them.
+    ``held``, ``labels``: as :class:`ReleaseCounter` takes them.
 
     Raises:
         PrivacyError: a quasi-identifier is not among ``columns``.
@@ -116,7 +118,7 @@ def counter_of(
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
     return ReleaseCounter(
-        names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up
+        names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up, labels
     )
 
 

@@ -358,8 +358,8 @@ def add_values(check: str, run: Run, values: Iterable[Message]) -> Iterator[Mess
 def count_parts(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Message]:
     """Send the classes of each part to their buckets, and its head to the bucket after these."""
     for message in parts:
-        counted = ReleaseCheck.load(run.work, check).count(run.work, message.value)
-        for bucket, table in counted:
+        loaded = ReleaseCheck.load(run.work, check)
+        for bucket, table in loaded.count(run.work, message.value, run.labels):
             yield of_table(bucket, message.value, "counts", table)
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 
 from mondrian_ops import storage
+from mondrian_ops.algorithms.anonymizer import Released
 from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.plan import filter_of, is_exact, reach_of
 from mondrian_ops.core.pool import NIGHT
+from mondrian_ops.core.release_truth import PartTruth, Read
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 
-__all__ = ["anonymize"]
+__all__ = ["anonymize", "read_columns", "truth_of"]
 
 
 def anonymize(
@@ -41,14 +44,62 @@ def anonymize(
             f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
             "so the input changed while it was read; run again from the partition task"
         )
-    released, measured, persons, held = run.anonymizer.release(rows, run.recoding, cores, holding)
-    if held is not None:
-        run.work.write_held(fragment.id, held)
-    path = run.work.part_path(fragment.id)
-    if measured["rows"] and not run.work.is_written(path):
-        keep = None if persons is None else partial(run.work.write_persons, persons=persons)
-        storage.write_part(path, released, run.work.root, keep, run.declared)
-    return Summary.of(fragment, measured, started)
+    released = run.anonymizer.release(rows, run.recoding, cores, holding)
+    measured = released.summary
+    if released.held is not None:
+        run.work.write_held(fragment.id, released.held)
+    hidden: dict[str, int] = {}
+    if measured["rows"]:
+        hidden = _written(run, fragment, rows, released)
+    return Summary.of(fragment, {**measured, "hidden": hidden}, started)
+
+
+def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -> dict[str, int]:
+    """Write the part, unless it is there, and check that it is true to ``rows``.
+
+    A part that is there was checked before it got its name. The rows of this try, which are those
+    of its classes in another order, then are checked in its place.
+    """
+    path, persons = run.work.part_path(fragment.id), released.persons
+    truth = truth_of(run, rows, released, f"fragment {fragment.id}")
+    hidden: dict[str, int] = {}
+
+    def check(read: Read) -> None:
+        hidden.update(truth(read))
+
+    if run.work.is_written(path):
+        check(partial(read_columns, released.table))
+        return hidden
+    keep = None if persons is None else partial(run.work.write_persons, persons=persons)
+    storage.write_part(path, released.table, run.work.root, keep, run.declared, check)
+    return hidden
+
+
+def truth_of(
+    run: Run, rows: pa.Table, released: Released, where: str
+) -> Callable[[Read], dict[str, int]]:
+    """What compares ``rows`` with their released form, as it is read back.
+
+    It returns, and raises, what `PartTruth.check` does.
+    """
+    job = run.dataset.job
+    truth = PartTruth(
+        rows=rows,
+        order=released.order,
+        made_up=released.made_up,
+        missing_rows=released.summary["suppressed"] + released.summary["held"],
+        labels=run.labels,
+        identifiers=job.identifiers,
+        where=where,
+    )
+    entity, persons = job.entity_id, released.persons
+    of_persons = None if entity is None or persons is None else (entity, persons)
+    return partial(truth.check, released.table.column_names, persons=of_persons)
+
+
+def read_columns(table: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a table, in batches."""
+    return iter(table.select(columns).to_batches())
 
 
 def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Summary:
@@ -63,8 +114,6 @@ def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Sum
         "suppressed": rows.num_rows - held.num_rows,
         "equivalence_classes": 0,
         "DP": 0,
-        "NCP": 0.0,
-        "attributes": {},
     }
     return Summary.of(fragment, measured, started)
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from mondrian_ops.core.plan import SCHEMA, check_schema
 
-__all__ = ["Fragment", "Night", "Part", "PartSummary", "RunState", "Sample", "Summary"]
+__all__ = ["Fragment", "Night", "Part", "PartSummary", "Recounted", "RunState", "Sample", "Summary"]
 
 
 class _Handed:
@@ -92,10 +92,10 @@ class Fragment(_Handed):
 class Summary(_Handed):
     """The result for a fragment; ``id``, ``where`` and ``work`` are those of the fragment.
 
-    ``DP`` and ``NCP`` are sums over its classes, and so are ``NCP`` and ``LM`` of ``attributes``:
-    ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``. The work took ``seconds``
-    until ``finished`` (Unix time). ``held`` rows wait for the next night of a series;
-    ``counterfeits`` are rows that were made up, and are in no other figure.
+    ``DP`` is a sum over its classes as they were cut. The work took ``seconds`` until ``finished``
+    (Unix time). ``held`` rows wait for the next night of a series;
+    ``counterfeits`` are rows that were made up, and are in no other figure. ``hidden``: by
+    quasi-identifier published as bounds, rows without bounds in classes that hold values.
     """
 
     id: int
@@ -105,12 +105,11 @@ class Summary(_Handed):
     suppressed: int
     equivalence_classes: int
     DP: int
-    NCP: float
-    attributes: Mapping[str, Mapping[str, Any]]
     seconds: float
     finished: float
     held: int = 0
     counterfeits: int = 0
+    hidden: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:
@@ -121,6 +120,18 @@ class Summary(_Handed):
         seconds = round(time.perf_counter() - started, 3)
         about: dict[str, Any] = {"id": fragment.id, "where": fragment.where, "work": fragment.work}
         return cls(**about, **measured, seconds=seconds, finished=time.time())
+
+
+@dataclass(frozen=True)
+class Recounted(Summary):
+    """A summary with the classes and the losses of its part as written.
+
+    ``NCP`` is their sum, and so are ``NCP`` and ``LM`` of ``attributes``:
+    ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``.
+    """
+
+    NCP: float = 0.0
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -129,4 +130,6 @@ class MemoryEngine(LocalEngine):
         started = time.perf_counter()
         rows = self._table.select(run.columns)
         self.released = run.anonymizer.release(rows, run.recoding, self._cores)
-        yield Summary.of(whole, self.released.summary, started)
+        truth = fragment.truth_of(run, rows, self.released, "the released table")
+        hidden = truth(partial(fragment.read_columns, self.released.table))
+        yield Summary.of(whole, {**self.released.summary, "hidden": hidden}, started)

@@ -31,6 +31,7 @@ from mondrian_ops.core.release_count import (
     ReleaseCount,
     ReleaseCounter,
 )
+from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_shares import (
     ROW_BITS,
     head_of,
@@ -139,9 +140,9 @@ class ReleaseCheck:
         }
         return cls(Job.from_dict(described.pop("job")), hierarchies=hierarchies, **described)
 
-    def counter(self) -> ReleaseCounter:
-        """A counter of the release."""
-        return verification.counter_of(self.job, self.columns)
+    def counter(self, labels: Mapping[str, PublishedLabels] | None = None) -> ReleaseCounter:
+        """A counter of the release, which measures losses by ``labels``."""
+        return verification.counter_of(self.job, self.columns, labels=labels)
 
     @property
     def _quasi(self) -> int:
@@ -168,10 +169,18 @@ class ReleaseCheck:
                 lists.append(pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array))
         return pa.table(lists, list(map(str, range(len(lists)))))
 
-    def count(self, work: storage.WorkDir, number: int) -> Iterator[tuple[int, pa.Table]]:
-        """Each bucket and the share of a part; last, for the bucket after all, its head."""
+    def count(
+        self,
+        work: storage.WorkDir,
+        number: int,
+        labels: Mapping[str, PublishedLabels] | None = None,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Each bucket and the share of a part; last, for the bucket after all, its head.
+
+        The head has the losses of the part, measured by ``labels``.
+        """
         with_persons = self.job.entity_id is not None
-        part = self._count(work, self.counter(), number, with_persons)
+        part = self._count(work, self.counter(labels), number, with_persons)
         yield from shares_of(part, self.buckets)
         columns = () if self.boundaries is None else self.boundaries["columns"]
         ends = ("", "_min", "_max")
@@ -183,7 +192,8 @@ class ReleaseCheck:
         for number, table in heads:
             head = part_of_head(table, self._quasi)
             counted = counter.merge(head)
-            parts.append([number, head.name, counted.rows, counted.classes, counted.dp])
+            figures = counted.rows, counted.classes, counted.dp, counted.losses
+            parts.append([number, head.name, *figures])
         count = counter.result()
         failures = (
             [] if self.boundaries is None else verification.no_unions_in(count, self.boundaries)

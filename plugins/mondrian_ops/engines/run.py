@@ -21,6 +21,7 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import Plan
+from mondrian_ops.core.release_labels import PublishedLabels, labels_of_job
 from mondrian_ops.engines.handover import Night, RunState
 
 __all__ = ["Dataset", "Run", "RunLocation"]
@@ -126,6 +127,18 @@ class Run:
     def anonymizer(self) -> Anonymizer:
         """It turns the run's rows into rows of its release."""
         return self.draft.anonymizer(self.dataset.job, self.dataset.hierarchies)
+
+    @cached_property
+    def labels(self) -> dict[str, PublishedLabels]:
+        """What reads the published labels, by quasi-identifier."""
+        profile = self.draft.profile
+        return labels_of_job(
+            self.dataset.job,
+            profile.types,
+            profile.domains,
+            profile.boundaries,
+            self.dataset.hierarchies,
+        )
 
     @property
     def plan(self) -> Plan:

@@ -253,8 +253,8 @@ def anonymize(
     divided = time.perf_counter()
     (summary,) = engine.anonymize(run, state.fragments)
     anonymized = time.perf_counter()
-    released, _, persons, _ = engine.released
-    counter = verification.counter_of(job, released.column_names)
+    released, persons = engine.released.table, engine.released.persons
+    counter = verification.counter_of(job, released.column_names, labels=run.labels)
     part = counter.add(released, persons=persons)
     count = counter.result()
     report = judged(

@@ -11,7 +11,7 @@ row is a ratio estimate with a standard error (Cochran, Sampling Techniques, 197
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.core.profile import profiled_columns
+from mondrian_ops.core.release_labels import labels_of_job
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Dataset, Run
@@ -87,15 +88,19 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     Raises PrivacyError where the dataset cannot satisfy the criteria.
     """
     run = Run(storage.WorkDir(work))
-    anonymizer = _anonymizer(job, run)
+    # Losses are measured on what is published: text says more than bounds do.
+    job = replace(job, interval_style="text")
+    anonymizer, profile = _anonymizer(job, run), run.draft.profile
+    labels = labels_of_job(
+        job, profile.types, profile.domains, profile.boundaries, run.dataset.hierarchies
+    )
     fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
-    summaries, counter = [], None
+    parts, counter = list[verification.PartCount](), None
     merged = list(_merged(anonymizer, fragments))
     threads = at_once(max((rows.num_rows for rows in merged), default=0))
-    for released, summary, *_ in in_threads(anonymizer.release, merged, threads):
-        counter = counter or verification.counter_of(job, released.column_names)
-        counter.add(released)
-        summaries.append(summary)
+    for released, *_ in in_threads(anonymizer.release, merged, threads):
+        counter = counter or verification.counter_of(job, released.column_names, labels=labels)
+        parts.append(counter.add(released))
     if counter is None:
         raise PrivacyError(
             "the sampled fragments together do not meet the requirements; lower k or l, or raise t"
@@ -105,8 +110,8 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
     share = len(fragments) / run.draft.plan.leaves
-    figures = _figures(job, run.draft.profile.rows, summaries, count, verdict)
-    return figures | {"GCP_error": _standard_error(job, summaries, share)}
+    figures = _figures(job, profile.rows, parts, count, verdict)
+    return figures | {"GCP_error": _standard_error(job, parts, share)}
 
 
 def _lenient(job: Job, size: Size) -> Job:
@@ -199,14 +204,13 @@ def _merged(anonymizer: Anonymizer, fragments: Sequence[pa.Table]) -> Iterator[p
 def _figures(
     job: Job,
     rows: int,
-    summaries: Sequence[Mapping[str, Any]],
+    parts: Sequence[verification.PartCount],
     count: verification.ReleaseCount,
     verdict: verification.Verdict,
 ) -> dict[str, Any]:
     scale = rows / count.rows
     values = count.rows * len(job.quasi_identifiers)
-    ncp = sum(summary["NCP"] for summary in summaries)
-    lm = sum(each["LM"] for summary in summaries for each in summary["attributes"].values())
+    ncp, lm = (sum(_lost(part, metric) for part in parts) for metric in ("NCP", "LM"))
     return {
         "achieved": verdict.achieved,
         "rows": rows,
@@ -222,15 +226,22 @@ def _figures(
     }
 
 
-def _standard_error(job: Job, summaries: Sequence[Mapping[str, Any]], share: float) -> float | None:
+def _lost(part: verification.PartCount, metric: str) -> float:
+    """The losses of a part over all quasi-identifiers."""
+    return sum(float(losses[metric]) for losses in part.losses.values())
+
+
+def _standard_error(
+    job: Job, parts: Sequence[verification.PartCount], share: float
+) -> float | None:
     """The standard error of GCP, a ratio of two sums over a ``share`` of the fragments.
 
     None for a single fragment.
     """
-    n = len(summaries)
+    n = len(parts)
     if n < 2:
         return None
-    rows = np.array([summary["rows"] for summary in summaries], np.float64)
-    lost = np.array([summary["NCP"] for summary in summaries]) / len(job.quasi_identifiers)
+    rows = np.array([part.rows for part in parts], np.float64)
+    lost = np.array([_lost(part, "NCP") for part in parts]) / len(job.quasi_identifiers)
     off = lost - lost.sum() / rows.sum() * rows
     return math.sqrt((1 - share) * n / (n - 1) * float(off @ off)) / float(rows.sum())

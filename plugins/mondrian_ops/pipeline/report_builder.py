@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
-from mondrian_ops.engines.handover import Night, RunState, Summary
+from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.report.outcome import HELD
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Report = dict[str, Any]
 def assembled(
     job: Job,
     state: RunState,
-    summaries: Sequence[Summary],
+    summaries: Sequence[Recounted],
     count: verification.ReleaseCount,
     verdict: verification.Verdict,
     wrap_up_s: float,

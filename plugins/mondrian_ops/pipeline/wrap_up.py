@@ -22,8 +22,9 @@ from mondrian_ops import report as reports
 from mondrian_ops import series, storage
 from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_loss import nothing_lost, with_hidden
 from mondrian_ops.engines import Engine
-from mondrian_ops.engines.handover import Night, RunState, Summary
+from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.pipeline import contract, overlap_check
@@ -245,9 +246,9 @@ def judged(
     published = count.rows - sum(summary.counterfeits for summary in summaries)
     failures = (*verdict.failures, *lost_rows(job, state.rows, published, suppressed, held))
     verdict = replace(verdict, passed=not failures, failures=failures)
+    names = list(state.generalizations)
     recounted = [
-        replace(summary, equivalence_classes=part.classes, DP=part.dp)
-        for summary, part in zip(summaries, parts, strict=True)
+        _recounted(summary, part, names) for summary, part in zip(summaries, parts, strict=True)
     ]
     wrap_up_s = time.perf_counter() - started
     report = assembled(
@@ -260,6 +261,19 @@ def judged(
             hold(report, state.unattainable)
         judge(job, report)
     return report
+
+
+def _recounted(
+    summary: Summary, part: verification.PartCount, quasi_identifiers: Sequence[str]
+) -> Recounted:
+    """The summary of a fragment with what its part was measured to have."""
+    attributes = {
+        name: with_hidden(part.losses.get(name) or nothing_lost(), summary.hidden.get(name, 0))
+        for name in quasi_identifiers
+    }
+    figures = {**vars(summary), "equivalence_classes": part.classes, "DP": part.dp}
+    lost = sum(each["NCP"] for each in attributes.values())
+    return Recounted(**figures, NCP=lost, attributes=attributes)
 
 
 def publish(
@@ -401,7 +415,7 @@ def _counted(
     else:
         threads = at_once(max(summary.rows for summary in summaries))
         counted = counted_here(
-            job, run.work, list(paths.values()), progress, threads, hierarchies, boundaries
+            job, run, list(paths.values()), progress, threads, hierarchies, boundaries
         )
     parts, empty = iter(counted.parts), verification.PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
@@ -434,7 +448,7 @@ def _part_paths(directory: storage.WorkDir, summaries: Sequence[Summary]) -> dic
 
 def counted_here(
     job: Job,
-    directory: storage.WorkDir,
+    run: Run,
     paths: Sequence[str],
     progress: Progress,
     threads: int,
@@ -445,10 +459,10 @@ def counted_here(
     from mondrian_ops.core import verification
     from mondrian_ops.engines.release_check import Counted, counted_part
 
-    parts = []
+    parts, directory = [], run.work
     with directory.spill() as spill:
         (first,) = storage.read_release(paths[0])
-        counter = verification.counter_of(job, first.columns, spill=spill)
+        counter = verification.counter_of(job, first.columns, spill=spill, labels=run.labels)
         work = partial(counted_part, directory, counter, job.entity_id is not None)
         for counted in in_threads(work, paths, threads):
             parts.append(counter.merge(counted))

@@ -1,7 +1,6 @@
 """The report of a run, added up from the results of its three phases.
 
-The counts come from the independent verification of the files as written, the losses from the
-fragments' summaries.
+Counts and losses come from the independent verification of the files as written.
 """
 
 from __future__ import annotations

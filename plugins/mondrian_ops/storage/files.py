@@ -318,10 +318,19 @@ def write_file(url: str, content: bytes, grows_in: str | None = None) -> None:
 def new_file(
     url: str, durable: bool = False, grows_in: str | None = None, replace: bool = True
 ) -> Iterator[pa.NativeFile]:
+    """The sink of a :func:`growing_file`."""
+    with growing_file(url, durable, grows_in, replace) as file:
+        yield file.sink
+
+
+@contextmanager
+def growing_file(
+    url: str, durable: bool = False, grows_in: str | None = None, replace: bool = True
+) -> Iterator[NewFile]:
     """A :class:`NewFile` to write, committed when the block ends, abandoned if that fails."""
     file = NewFile(url, grows_in)
     try:
-        yield file.sink
+        yield file
         file.commit(durable, replace)
     except BaseException:
         file.abandon()
@@ -351,6 +360,18 @@ class NewFile:
         else:
             self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink
             self.sink = pa.PythonFile(self._gathered, "w")
+
+    @contextmanager
+    def written(self) -> Iterator[Any]:
+        """What was written so far, a file to read before it is committed."""
+        import pyarrow as pa
+
+        self.sink.flush()
+        if is_local(self._url):
+            with pa.OSFile(str(self._temporary), "rb") as file:
+                yield file
+        else:
+            yield self._gathered
 
     def commit(self, durable: bool = False, replace: bool = True) -> None:
         """Put the file under its name.

@@ -11,10 +11,10 @@ from __future__ import annotations
 import fnmatch
 import os
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.core.column_types import as_declared, plain_schema
 from mondrian_ops.core.errors import InputError, StorageError
+from mondrian_ops.core.release_truth import Read
 from mondrian_ops.storage import hdfs_publication, local_publication, manifest, s3_publication
 from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.discovery import (
@@ -38,10 +39,10 @@ from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
     exists,
     file_info,
+    growing_file,
     is_hidden,
     list_directory,
     names_in,
-    new_file,
     read_file,
     remove_files,
     remove_tree,
@@ -88,6 +89,7 @@ def write_part(
     grows_in: str | None = None,
     on_digest: Callable[[str], None] | None = None,
     declared: Iterable[pa.Field] = (),
+    check: Callable[[Read], object] | None = None,
 ) -> None:
     """Write one part of a release, flushed to disk, as a whole or not at all.
 
@@ -97,6 +99,8 @@ def write_part(
     ``grows_in``: a directory for the part until it is whole; one that is not published beneath it.
     ``on_digest``: called with the digest of its content before the part appears under its name.
     ``declared``: as :func:`as_declared` takes it.
+    ``check``: called before that with a function that reads columns back from what was written,
+    batch by batch; what it raises leaves no part.
 
     Only the rows and their types are written: no metadata of pandas or of a field, no column
     statistics, and no dictionary entry that no row refers to, for a reader would find it in the
@@ -108,13 +112,14 @@ def write_part(
     clean = pa.table([_compact(column) for column in table.columns], names=table.column_names)
     typed, schema = as_declared(clean, declared)
     try:
-        with new_file(path, durable=True, grows_in=grows_in, replace=False) as file:
-            if on_digest is None:
-                _write_rows(typed, schema, file)
-                return
-            sink = manifest.DigestingSink(file)
+        with growing_file(path, durable=True, grows_in=grows_in, replace=False) as file:
+            sink = file.sink if on_digest is None else manifest.DigestingSink(file.sink)
             _write_rows(typed, schema, sink)
-            on_digest(sink.digest)
+            if check is not None:
+                with file.written() as content, _parquet(content, clean.schema) as written:
+                    check(partial(_read_back, written))
+            if on_digest is not None:
+                on_digest(sink.digest)
     except FileNotFoundError:
         raise _vanished(path) from None
 
@@ -126,6 +131,15 @@ def _write_rows(table: pa.Table, schema: pa.Schema, sink: Any) -> None:
         # Parquet itself has no durations, and of a time zone only whether there is one. Arrow would
         # store the schema of `table`, whose texts are dictionaries.
         writer.add_key_value_metadata({_SCHEMA: b64encode(schema.serialize())})
+
+
+def _parquet(content: Any, schema: pa.Schema) -> pq.ParquetFile:
+    text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return pq.ParquetFile(content, pre_buffer=False, read_dictionary=text)
+
+
+def _read_back(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    yield from file.iter_batches(_BATCH_ROWS, columns=list(columns), use_threads=False)
 
 
 def _vanished(path: str) -> StorageError:

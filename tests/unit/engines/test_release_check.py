@@ -23,6 +23,7 @@ from hypothesis_profiles import examples
 from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.release_labels import labels_of_job
 from mondrian_ops.engines.executor import Message
 from mondrian_ops.engines.release_check import ReleaseCheck, counted_part
 from staged_checks import DAMAGES, StagedRelease, outcome
@@ -62,6 +63,19 @@ def people(rows: int, criteria: dict[str, Any], folder: Path) -> StagedRelease:
     ]
     parts = [(table, pa.chunked_array([[str(at) for at in range(rows)]])) for table in tables]
     return StagedRelease(folder, job_of(parts, criteria, False), parts)
+
+
+def test_losses_are_measured_where_the_parts_are_counted(tmp_path: Path) -> None:
+    release = people(20, {"l": 2}, tmp_path)
+    domain = pa.array([0, 9])
+    labels = labels_of_job(release.job, {"q0": domain.type}, {"q0": domain}, {}, {})
+    tables = [(release.read(part), None) for part in range(3)]
+    measured = StagedRelease(tmp_path / "measured", release.job, tables, labels)
+    parts = measured.checked_by(InProcessEngine()).parts
+    assert parts == measured.checked_here().parts
+    assert [part.losses["q0"]["NCP"] for part in parts] == pytest.approx(
+        [sum(9 - (at // 2) % 5 - part for at in range(20)) / 9 for part in range(3)]
+    )
 
 
 SENT = [("counts", 0), ("counts", 1), ("heads", 0), ("classes", 0)]

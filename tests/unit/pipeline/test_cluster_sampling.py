@@ -18,6 +18,7 @@ from frontier_jobs import job_over, small_job
 from mondrian_ops import anonymize, datasets, pipeline, storage
 from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_count import PartCount
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.run import Dataset
 from mondrian_ops.pipeline import cluster_sampling, frontier
@@ -143,13 +144,16 @@ class TestSample:
     def test_the_standard_error_is_that_of_a_ratio(self) -> None:
         job = Job.from_dict({"k": 2, "quasi_identifiers": ["a", "b"]}, paths_required=False)
         rows, ncp = [10, 20, 30, 25], [4.0, 9.0, 10.0, 12.0]
-        summaries = [{"rows": n, "NCP": lost} for n, lost in zip(rows, ncp, strict=True)]
+        parts = [
+            PartCount(n, 1, n * n, {"a": {"NCP": lost - 1}, "b": {"NCP": 1.0}})
+            for n, lost in zip(rows, ncp, strict=True)
+        ]
         ratio = sum(ncp) / 2 / sum(rows)
         spread = sum((lost / 2 - ratio * n) ** 2 for n, lost in zip(rows, ncp, strict=True)) / 3
         mean = sum(rows) / 4
         expected = math.sqrt((1 - 0.25) / 4 * spread) / mean
-        assert cluster_sampling._standard_error(job, summaries, 0.25) == pytest.approx(expected)
-        assert cluster_sampling._standard_error(job, summaries[:1], 0.25) is None
+        assert cluster_sampling._standard_error(job, parts, 0.25) == pytest.approx(expected)
+        assert cluster_sampling._standard_error(job, parts[:1], 0.25) is None
 
     def test_a_fragment_that_cannot_stand_is_merged(self, tmp_path: Path) -> None:
         """Half of the space has one sensitive value only."""
