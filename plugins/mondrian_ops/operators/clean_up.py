@@ -163,7 +163,9 @@ class CleanUpOperator(MondrianOperator):
         job = storage.load_job(parked.job)  # its input need not be allowed any more
         if storage.published(str(job.output), parked.token):
             return
-        reason = "its run ended before it was published"
+        before = recorded_state(context, parked.map_index)
+        is_known = before.state == FAILED and before.is_new
+        reason = before.reason if is_known else "its run ended before it was published"
         report = ended(context, job, FAILED, reason, approval.staged_report(work))
         record(context, job, report, parked.map_index)
         count_release(context, job, FAILED)
@@ -186,11 +188,13 @@ class CleanUpOperator(MondrianOperator):
     def _record_failure(self, context: Context, ended: _States, number: int, given: Any) -> None:
         from mondrian_ops.core.job import Job
 
-        state, by, is_new = recorded_state(context, number)
-        if state in ("rejected", "expired") or (state in ("failed", "refused") and is_new):
+        before = recorded_state(context, number)
+        if before.state in ("rejected", "expired"):
             return
-        if state in ("failed", "refused") and "success" not in ended[by]:
-            return  # the task that said why was not done again since
+        is_known = before.state in ("failed", "refused")
+        # Unless the task that recorded why was done again since.
+        if is_known and (before.is_new or "success" not in ended[before.task_id]):
+            return
         failed = sorted(
             task_id
             for task_id in self.get_flat_relative_ids(upstream=True) | self.upstream_task_ids

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow.sdk import conf
@@ -163,20 +163,29 @@ def record_failure(
     return False
 
 
-def recorded_state(context: Context, map_index: int | None = None) -> tuple[str, str, bool]:
-    """What the catalogue says of the release of this run: its state, and who recorded that.
+class Recorded(NamedTuple):
+    """What the catalogue says of a release; empty where it has no entry, or cannot be read.
 
-    Returns the state, the task's id, and whether it was recorded since the run began; empty texts
-    where there is no entry, or the catalogue cannot be read.
+    ``task_id`` is the task that recorded it, ``is_new`` whether it did so since the run began.
     """
+
+    state: str = ""
+    reason: str = ""
+    task_id: str = ""
+    is_new: bool = False
+
+
+def recorded_state(context: Context, map_index: int | None = None) -> Recorded:
+    """What the catalogue says of the release of this run."""
     from mondrian_ops.catalogue import releases
 
     with _failure_as_warning("read"):
         with _catalogue().reading() as connection:
             entry, _ = releases.find(connection, _id_in(context, map_index))
         if entry is not None:
-            return entry["state"], entry["task_id"], entry["time"] >= _began(context)
-    return "", "", False
+            is_new = entry["time"] >= _began(context)
+            return Recorded(entry["state"], entry["reason"] or "", entry["task_id"], is_new)
+    return Recorded()
 
 
 def recorded_report(context: Context, map_index: int | None = None) -> dict[str, Any] | None:

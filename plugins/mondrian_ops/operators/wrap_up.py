@@ -161,7 +161,7 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops.core.job import Job
 
         self.release_url = release_url(context)
-        if recorded_state(context)[0] not in ("published", "held") and not is_trial():
+        if recorded_state(context).state not in ("published", "held") and not is_trial():
             with suppress(MondrianOpsError):  # an older version may have had other options
                 job = Job.from_dict(report["job"], paths_required=False)
                 self.release_url = record(context, job, report)

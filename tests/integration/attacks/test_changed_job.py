@@ -13,11 +13,14 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.sdk.execution_time import hitl
 
 from mondrian_ops import storage
+from mondrian_ops.task_groups import anonymize_each
 from releases import recorded_releases
+from task_contexts import Instance, task_context
 from task_runs import TaskRun
 
 ROWS = "".join(
@@ -193,8 +196,8 @@ def test_a_job_that_names_another_input_in_the_end_does_not_leave_its_policy(
     other = policies / "free.csv"
     other.write_bytes(Path(job["input"]).read_bytes())
     run.job = {**job, "input": str(other), "k": 2}
-    task = run.task("wrap_up")
-    held = task.job_of_run(run.context, run.fragments[0]["work"])
+    wrap_up = run.task("wrap_up")
+    held = wrap_up.job_of_run(run.context, run.fragments[0]["work"])
     assert (held.input, held.k, held.require_approval) == (job["input"], 5, True)
 
 
@@ -214,3 +217,42 @@ def test_working_files_of_another_run_are_not_taken(run: TaskRun, job: dict[str,
         run.fragments[0]["work"] = str(Path(job["output"]).with_name(name))
         with pytest.raises(AirflowFailException, match="no working files of this run"):
             run.anonymize(0)
+
+
+def test_of_several_jobs_each_keeps_its_own_though_one_names_the_other_s_output(
+    job: dict[str, Any],
+) -> None:
+    """As `anonymize_each` has them: the tasks of a job have the map index of the job."""
+    jobs = [{**job, "output": f"{job['output']}-{name}"} for name in "ab"]
+    context, fragments = task_context(), []
+    with DAG("a_dag", schedule=None) as dag:
+        anonymize_each(list_of_jobs.override(task_id="jobs")())
+    for index, each in enumerate(jobs):
+        context["ti"].map_index = index
+        partition = dag.get_task("partition").unmap({"job": each})
+        own = {**context, "ti": Instance(**{**vars(context["ti"]), "xcoms": {}})}
+        fragments.append(partition.execute(own))
+        for key, value in own["ti"].xcoms.items():
+            context["ti"].xcoms.setdefault(key, []).append(value)
+    edited_jobs = [{**jobs[1], "k": 2}, {**jobs[0], "k": 3}]
+    gather = dag.get_task("fragments")
+    gather.job, gather.partitions = edited_jobs, fragments
+    gathered = gather.execute(context)
+    assert {(each["work"], each["map_index"]) for each in gathered} == {
+        (fragments[0][0]["work"], 0),
+        (fragments[1][0]["work"], 1),
+    }
+    anonymize = dag.get_task("anonymize_fragment")
+    summaries = [anonymize.unmap({"fragment": each}).execute(context) for each in gathered]
+    for index, each in enumerate(edited_jobs):
+        context["ti"].map_index = index
+        wrap_up = dag.get_task("wrap_up").unmap({"job": each})
+        wrap_up.summaries = summaries
+        assert wrap_up.execute(context)["output"] == jobs[index]["output"]
+        released(jobs[index])
+
+
+@task
+def list_of_jobs() -> list[Any]:
+    """The jobs."""
+    return []
