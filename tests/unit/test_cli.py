@@ -449,6 +449,34 @@ class TestLimitsOfTheEnvironment:
         assert cli.main(["frontier", str(job), "--k", "5", "--quiet"]) == 0
 
 
+def test_a_change_of_the_columns_is_shown_and_accepted(tmp_path: Path) -> None:
+    for day, column in ((1, "sex"), (2, "ssn")):
+        table = pa.table({"age": list(range(20, 30)), column: ["a", "b"] * 5})
+        pq.write_table(table, tmp_path / f"2025-06-0{day}.parquet")
+    keys = {"schema": "keep", "unlisted": "publish", "identifiers": [], "sensitive": [], "l": None}
+    file = write_job(tmp_path, quasi_identifiers=["age"], **keys)
+    nights = tmp_path / "out" / "2025-06-0"
+    night = f"{nights}1"
+
+    def run(day: int) -> subprocess.CompletedProcess[str]:
+        drop = f"input={tmp_path}/2025-06-0{day}.parquet"
+        output = f"output={nights}{day}"
+        return mondrian_ops("run", file, "--quiet", "--set", drop, "--set", output)
+
+    assert "no release" in mondrian_ops("contract", "show", night).stdout
+    assert run(1).returncode == 0
+    error = fails(run(2))
+    (change,) = re.findall(r"2025-06-02 ([0-9a-f]{8})`", error)
+    shown = mondrian_ops("contract", "show", night).stdout
+    assert re.search(r"age +int64, quasi-identifier \(interval\)", shown)
+    assert f"change {change}" in shown
+    assert "not accepted" in shown
+    assert "copy the id" in fails(mondrian_ops("contract", "accept", night, "00000000"))
+    assert "column 'ssn' is new" in mondrian_ops("contract", "accept", night, change).stdout
+    assert run(2).returncode == 0
+    assert change not in mondrian_ops("contract", "show", night).stdout
+
+
 def test_the_schema_is_printed() -> None:
     printed = mondrian_ops("schema")
     assert printed.returncode == 0

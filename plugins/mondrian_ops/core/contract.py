@@ -22,13 +22,33 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import generalization_of
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
-__all__ = ["LEFT_OUT", "Change", "Column", "Contract", "changes", "completed", "contract_of"]
+__all__ = [
+    "LEFT_OUT",
+    "Change",
+    "Column",
+    "Contract",
+    "changes",
+    "completed",
+    "contract_of",
+    "named_types",
+]
 
 LEFT_OUT = "left out"
 _QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged"
 _REDACTED, _ENTITY = "redacted", "tells persons apart"
 _NO_VALUES = str(pa.null())
 _MAX_NAMES = 20
+_NAMED = {
+    "text": "text",
+    "int64": "integer",
+    "double": "number",
+    "decimal128": "decimal",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
+"""The types of CSV files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +72,11 @@ class Column:
     def has_values(self) -> bool:
         """Whether its type is known; that of a column without any value is not."""
         return self.type != _NO_VALUES
+
+    @property
+    def without_values(self) -> Self:
+        """The column as it is where it has no values, so that its type is not known."""
+        return replace(self, type=_NO_VALUES) if self.type else self
 
     def agrees(self, other: Column | None) -> bool:
         """Whether a release may have the one column in place of the other."""
@@ -170,6 +195,12 @@ def _generalization(
         return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"
     is_bounds = how != "set" and how != "prefix" and job.interval_style == "bounds"
     return f"{how} as bounds" if is_bounds else how
+
+
+def named_types(contract: Contract) -> dict[str, str]:
+    """The types of columns of CSV files, as a job names them; others are left out."""
+    names = {name: _NAMED.get(each.type.partition("(")[0]) for name, each in contract.items()}
+    return {name: each for name, each in names.items() if each is not None}
 
 
 def changes(now: Contract, last: Contract, earlier: Contract | None = None) -> list[Change]:

@@ -45,7 +45,14 @@ class HierarchyError(MondrianOpsError, ValueError):
 
 
 class InputError(MondrianOpsError):
-    """The source is missing, empty, of mixed schema, lacks a column, or changed while read."""
+    """The source is missing, empty, of mixed schema, lacks a column, or changed while read.
+
+    ``where``: the file and line of a value, if it is about one.
+    """
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
 
 
 class PrivacyError(MondrianOpsError):

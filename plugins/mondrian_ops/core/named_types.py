@@ -80,10 +80,13 @@ class MixedTimesError(Exception):
 class Guess:
     """The types that fit all texts of a column so far; ``decimal`` is the decimal mark.
 
+    ``known``: the type that the column had before, which it keeps as long as that fits.
+
     ``numberlike``: all of them look like numbers, whether they are written as numbers are or not.
     """
 
     decimal: str = "."
+    known: str = ""
     filled: bool = False
     numberlike: bool = True
     _kinds: set[str] = field(default_factory=lambda: {*_NUMBERS, *_MOMENTS})
@@ -110,6 +113,8 @@ class Guess:
     @property
     def name(self) -> str:
         """The type that fits, as a job names it; raises MixedTimesError."""
+        if self.known and (not self.filled or self.known == "text" or self.known in self._kinds):
+            return self.known
         for kind in (*_NUMBERS, *_MOMENTS) if self.filled else ():
             if kind in self._kinds:
                 if kind == "mixed":

@@ -9,15 +9,23 @@ sees the contract of the other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mondrian_ops import catalogue, series, storage
-from mondrian_ops.core.contract import Change, Column, Contract, changes, completed, contract_of
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.contract import (
+    Change,
+    Column,
+    Contract,
+    changes,
+    completed,
+    contract_of,
+    named_types,
+)
+from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.outcome import now
@@ -29,7 +37,16 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue.publication import Intention
     from mondrian_ops.engines.run import Dataset, Run
 
-__all__ = ["accept", "confirm", "held", "is_held_to_one", "note", "recorded", "state_of"]
+__all__ = [
+    "accept",
+    "confirm",
+    "held",
+    "is_held_to_one",
+    "known_types",
+    "note",
+    "recorded",
+    "state_of",
+]
 
 _MAX_NAMES = 20
 
@@ -39,6 +56,14 @@ _log = logging.getLogger(__name__)
 def is_held_to_one(job: Job) -> bool:
     """Whether the job's releases have to be like the last one of their dataset."""
     return job.series is not None or job.schema is not None
+
+
+def known_types(job: Job) -> dict[str, str]:
+    """The types of the last release of the job's dataset, which columns of CSV files keep."""
+    if not is_held_to_one(job):
+        return {}
+    last, _ = state_of(str(job.output))
+    return {} if last is None else named_types(last.columns)
 
 
 class _Compared(NamedTuple):
@@ -71,16 +96,17 @@ def held(dataset: Dataset, work: storage.WorkDir) -> Dataset:
     from mondrian_ops.catalogue import contracts
 
     columns = contract_of(job, source.schema, dataset.hierarchies, source.index, source.declared)
-    if not source.rows:  # the types of a CSV file without rows mean nothing
-        columns = {name: replace(each, type=each.type and "null") for name, each in columns.items()}
+    for empty in source.empty:
+        columns[empty] = columns[empty].without_values
     name = series.name_of_series(str(job.output))
     _settle(name)
     with catalogue.current().reading() as connection:
         compared = _compared(connection, job, work, columns)
         accepted = contracts.accepted(connection, name, compared.changes)
     if compared.changes and accepted is None and job.schema != "evolve":
+        places = _places(job, source, compared)
         with catalogue.current().writing() as connection:
-            error = _refusal(connection, job, compared)
+            error = _refusal(connection, job, compared, places)
         raise error
     contract = {
         "columns": {name: asdict(each) for name, each in compared.columns.items()},
@@ -154,7 +180,30 @@ def _compared(
     return _Compared(completed(columns, last.columns), last, differing)
 
 
-def _refusal(connection: sa.Connection, job: Job, compared: _Compared) -> PrivacyError:
+def _places(job: Job, source: storage.Source, compared: _Compared) -> list[str]:
+    """Where CSV files have the first value that is none of the type that its column had."""
+    before = {} if compared.last is None else named_types(compared.last.columns)
+    found = []
+    for change in compared.changes:
+        now = change.after
+        if source.format != "csv" or now is None or now.type != "text":
+            continue
+        if (kind := before.get(change.name, "text")) == "text":
+            continue
+        types = {**job.types, change.name: kind}
+        try:
+            storage.open_source(source.url, [change.name], False, True, types, job.csv)
+        except InputError as error:
+            if error.where:
+                found.append(
+                    f"{error.where} has the first value of {change.name!r} that is no {kind}"
+                )
+    return found
+
+
+def _refusal(
+    connection: sa.Connection, job: Job, compared: _Compared, places: Sequence[str] = ()
+) -> PrivacyError:
     """The error of a drop that differs, whose changes a person may now accept."""
     from mondrian_ops.catalogue import contracts
 
@@ -162,11 +211,14 @@ def _refusal(connection: sa.Connection, job: Job, compared: _Compared) -> Privac
     name = series.name_of_series(output)
     change_id = contracts.refuse(connection, name, compared.changes, output, now())
     last = "" if compared.last is None else f" ({storage.shown(compared.last.output)})"
+    missing = "; ".join(places)
+    if places:
+        missing = f" ({missing}; a text that stands for a missing value belongs into csv.missing)"
     return PrivacyError(
         "schema: the drop is refused and not published, because its columns are not those of the "
-        f"last release of the dataset{last}: {Change.text_of(compared.changes)}; deliver it as "
-        "before; or, if this is right, accept the change with `python -m mondrian_ops contract "
-        f"accept {storage.shown(str(job.output))} {change_id}` and run again, or trigger "
+        f"last release of the dataset{last}: {Change.text_of(compared.changes)}{missing}; deliver "
+        "it as before; or, if this is right, accept the change with `python -m mondrian_ops "
+        f"contract accept {storage.shown(str(job.output))} {change_id}` and run again, or trigger "
         f"mondrian_nightly with accept: {change_id}"
     )
 

@@ -151,7 +151,7 @@ def begin(
     replaced = storage.current_token(str(job.output))
     directory.note_replaced(replaced, made_by=made_by, **(requested or {}))
     directory.note_job(job)
-    dataset = _opened(job, slots)
+    dataset = _opened(job, slots, contract.known_types(job))
     if job.series is not None:
         series.settle(job)
     dataset = contract.held(dataset, directory)
@@ -455,12 +455,18 @@ def _to_map(run: Run) -> list[Fragment]:
     return list(fragments)
 
 
-def _opened(job: Job, slots: int | None = None) -> Dataset:
-    """The dataset of a job that fits it."""
+def _opened(job: Job, slots: int | None = None, known: Mapping[str, str] | None = None) -> Dataset:
+    """The dataset of a job that fits it; ``known``: types that columns of CSV files had before."""
     holds = job.series is not None and job.series.holds
     others = job.unlisted == "publish"
     source = storage.open_source(
-        str(job.input), job.named_columns, others, may_be_empty=holds, types=job.types, csv=job.csv
+        str(job.input),
+        job.named_columns,
+        others,
+        may_be_empty=holds,
+        types=job.types,
+        csv=job.csv,
+        known=known,
     )
     storage.check_source(job, source)
     check_columns(job, source)

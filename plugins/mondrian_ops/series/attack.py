@@ -29,7 +29,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import published_columns
 from mondrian_ops.series.counterfeits import by_class
-from mondrian_ops.series.history import HELD, PENDING, Noted, noted
+from mondrian_ops.series.history import HELD, PENDING, Noted, noted, types_of
 from mondrian_ops.series.intersection import (
     class_hashes,
     class_texts,
@@ -153,7 +153,7 @@ class _Player:
         with self._skipped(night.label):
             if not self._waits:  # the night has rows of its own drop only
                 self._pool, self._open, self._has_gap = [], 0, False
-            self._pool = [*self._pool, self._drop(night.input)]
+            self._pool = [*self._pool, self._drop(night.input, night.output)]
             if night.state != HELD:
                 self._see_release(night)
 
@@ -181,7 +181,7 @@ class _Player:
         pool, open_ = self._pool, self._open
         with self._skipped(label):
             self._open = 0
-            self._pool = [self._drop(_input_of(output))]
+            self._pool = [self._drop(_input_of(output), output)]
             self._look(label, self._read(output), None)
         self._pool, self._open = pool, open_
 
@@ -193,14 +193,15 @@ class _Player:
             self._has_gap = True
             self._found.unseen.append(f"{label}: {error}")
 
-    def _drop(self, location: str) -> _Rows:
-        """The rows of a drop."""
+    def _drop(self, location: str, output: str) -> _Rows:
+        """The rows of a drop, read as they were for its release at ``output``."""
         location = storage.resolved(location)
         storage.check_location("input", location)
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
+        reading = {"types": job.types, "known": types_of(self._name, output)}
         source = storage.open_source(
-            location, names, others=False, may_be_empty=True, types=job.types, csv=job.csv
+            location, names, others=False, may_be_empty=True, csv=job.csv, **reading
         )
         batches = [*source.batches(names)]  # raises InputError where a column is missing
         schema = pa.schema([source.schema.field(name) for name in names])

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, cast
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
+from mondrian_ops.catalogue import contracts
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
+from mondrian_ops.core.contract import named_types
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series.naming import name_of_series, place_of
@@ -30,6 +32,7 @@ __all__ = [
     "nights_of",
     "no_series",
     "noted",
+    "types_of",
     "was_held",
 ]
 
@@ -102,6 +105,13 @@ def _boundaries(connection: sa.Connection, of: sa.Row[Any]) -> Mapping[str, Any]
     )
     fitted = connection.execute(found).scalar()
     return None if fitted is None else cast("Mapping[str, Any]", json.loads(fitted))
+
+
+def types_of(name: str, output: str) -> dict[str, str]:
+    """The types that columns of CSV files had in a night of a series, where that is known."""
+    with catalogue.current().reading() as connection:
+        found = contracts.of_output(connection, name, output)
+    return {} if found is None else named_types(found.columns)
 
 
 def noted(job: Job, output: str) -> list[Noted]:

@@ -44,7 +44,7 @@ class Inspected:
     ``schema`` has the types of all files' columns; ``read`` those that Arrow's reader gives, which
     are to be cast where they differ. ``rows`` and ``dialects`` are of each file, ``types`` are the
     names of the types of the columns that matter. ``numberlike``: columns of text that look like
-    numbers.
+    numbers; ``empty``: columns without any value.
     """
 
     schema: pa.Schema
@@ -53,6 +53,7 @@ class Inspected:
     dialects: list[Dialect]
     types: dict[str, str] = field(default_factory=dict)
     numberlike: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
 
 
 def inspect(
@@ -60,11 +61,13 @@ def inspect(
     needed: Collection[str] | None = None,
     asked: Csv | None = None,
     types: Mapping[str, str] | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> Inspected:
     """Read every file once, for the columns and types that all files share.
 
     ``needed``: the columns whose type matters, by default all; others are listed as text.
-    ``asked`` and ``types`` are those of the job.
+    ``asked`` and ``types`` are those of the job; ``known``: types that columns had before, which
+    they keep where each text is a value's own.
 
     Raises:
         InputError: a header differs or has a duplicate name, a row is ragged, text is not of the
@@ -73,7 +76,7 @@ def inspect(
     asked = asked or Csv()
     dialect, names = head_of(files[0], asked)
     columns = [name for name in names if needed is None or name in needed] or names
-    types_of = _Types(columns, types or {}, asked.decimal)
+    types_of = _Types(columns, types or {}, asked.decimal, known or {})
     rows_of_files: list[tuple[int, ...]] = []
     dialects: list[Dialect] = []
     texts = pa.schema([(name, pa.string()) for name in names])
@@ -96,16 +99,25 @@ def inspect(
         dialects=dialects,
         types=types_of.names(),
         numberlike=types_of.numberlike(),
+        empty=types_of.empty(),
     )
 
 
 class _Types:
     """The types of the columns of CSV files: those that the job names, and those that are found."""
 
-    def __init__(self, columns: Sequence[str], named: Mapping[str, str], decimal: str) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        named: Mapping[str, str],
+        decimal: str,
+        known: Mapping[str, str],
+    ) -> None:
         self._columns = columns
         self._tried = {name: Declared(named[name], decimal) for name in columns if name in named}
-        self._guesses = {name: Guess(decimal) for name in columns if name not in named}
+        self._guesses = {
+            name: Guess(decimal, known.get(name, "")) for name in columns if name not in named
+        }
         self._mixed: dict[str, str] = {}  # by column with mixed times, the first file showing it
 
     def add(self, path: str, dialect: Dialect, batch: pa.RecordBatch, first_row: int) -> None:
@@ -148,12 +160,16 @@ class _Types:
         """The types of the columns as a job names them."""
         return {name: (self._guesses.get(name) or self._tried[name]).name for name in self._columns}
 
+    def empty(self) -> tuple[str, ...]:
+        """The columns of which no job names the type, and no value tells it."""
+        return tuple(name for name, guess in self._guesses.items() if not guess.filled)
+
     def numberlike(self) -> tuple[str, ...]:
         """The columns that look like numbers but are text."""
         return tuple(
             name
             for name, guess in self._guesses.items()
-            if guess.filled and guess.numberlike and guess.name == "text"
+            if guess.filled and guess.numberlike and "text" == guess.name != guess.known
         )
 
 
@@ -162,7 +178,8 @@ def no_value(where: str, column: str, name: str) -> InputError:
     return InputError(
         f"{where}: column {column!r} holds a value that is no {name}, which "
         f"types.{column} asks for; correct it, list it under csv.missing if it stands for a "
-        "missing value, or make the column text"
+        "missing value, or make the column text",
+        where,
     )
 
 

@@ -77,6 +77,7 @@ class Source:
         csv: how the job says that CSV files are read, and which texts are missing values.
         dialects: by CSV file, the separator and encoding.
         numberlike: columns of CSV files that look like numbers but are read as text.
+        empty: columns of CSV files without any value, so that their type says nothing.
     """
 
     url: str
@@ -92,6 +93,7 @@ class Source:
     csv: Csv = Csv()  # noqa: RUF009 - frozen
     dialects: tuple[Dialect, ...] = ()
     numberlike: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
     _read: pa.Schema | None = field(default=None, repr=False)  # the types in the files
 
     @cached_property
@@ -294,6 +296,7 @@ class Source:
             "csv": Csv.read(value["csv"]),
             "dialects": tuple(Dialect(**each) for each in value["dialects"]),
             "numberlike": tuple(value["numberlike"]),
+            "empty": tuple(value["empty"]),
             "_groups": [tuple(groups) for groups in value["_groups"]],
             "index": tuple(value["index"]),
         }
@@ -342,6 +345,7 @@ def open_source(
     may_be_empty: bool = False,
     types: Mapping[str, str] | None = None,
     csv: Csv | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> Source:
     """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
 
@@ -352,6 +356,7 @@ def open_source(
         may_be_empty: whether files without rows will do.
         types: by column, the type that the job names; other names are ignored here.
         csv: how the job says that CSV files are read, and which texts are missing values.
+        known: by column, a type that CSV files had before, and keep where it fits.
 
     Raises:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
@@ -369,12 +374,13 @@ def open_source(
         read, groups, index, declared = parquet_files.inspect(files)
         schema = read
     else:
-        inspected = csv_files.inspect(files, needed, csv, types)
+        inspected = csv_files.inspect(files, needed, csv, types, known)
         schema, read, groups = inspected.schema, inspected.read, inspected.rows
         index = parquet_files.index_columns(schema)
         found["types"] = inspected.types
         found["dialects"] = tuple(inspected.dialects)
         found["numberlike"] = inspected.numberlike
+        found["empty"] = inspected.empty
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
     found["_read"] = pa.schema([read.field(name) for name in data])

@@ -211,6 +211,21 @@ def test_the_nightly_dag_maps_over_drops_and_over_all_their_fragments():
     assert dag.max_active_runs > 1
 
 
+@pytest.mark.parametrize("value", [None, [], ["1a2b3c4d"], ["1a2b3c4d", "00000000"]])
+def test_the_nightly_form_takes_the_ids_of_accepted_changes(value):
+    dag, _module = load("mondrian_nightly")
+    assert dag.params.get_param("accept").resolve(value) == value
+
+
+@pytest.mark.parametrize("value", ["1a2b3c4d", [7], {"id": "1a2b3c4d"}])
+def test_the_nightly_form_takes_nothing_else_for_ids(value):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    dag, _module = load("mondrian_nightly")
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param("accept").resolve(value)
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "a week", "1.5", ""])
 def test_a_look_back_that_is_no_number_of_days_is_refused(monkeypatch, value):
     from mondrian_ops.core.errors import JobError

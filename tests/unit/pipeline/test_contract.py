@@ -98,6 +98,60 @@ def test_a_cell_that_is_no_number_refuses_the_drop_and_names_both_types(dataset:
     dataset.night(3)
 
 
+def test_the_refusal_names_the_line_of_the_cell(dataset: Dataset) -> None:
+    dataset.deliver(2, [*AGES[:3], "n/a", *AGES[4:]])
+    with pytest.raises(PrivacyError, match=r"2025-06-02\.csv, line 5 has the first value of 'age'"):
+        dataset.run(2)
+    dataset.run(2, csv={"missing": ["n/a"]})
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ([f"0{age}" for age in AGES], AGES),
+        ([age + 0.5 for age in AGES], AGES),
+        ([f"2025-01-01 00:{age}" for age in AGES], ["2025-01-02"] * 10),
+        (AGES, [""] * 10),
+        ([""] * 10, AGES),
+    ],
+    ids=["text", "number", "timestamp", "no values", "no values at first"],
+)
+def test_a_column_of_a_csv_file_keeps_its_type_where_it_fits(
+    tmp_path: Path, first: Sequence[Any], then: Sequence[Any]
+) -> None:
+    dataset = Dataset(tmp_path, k=5, quasi_identifiers=["age", "code"], unlisted="publish")
+    dataset.night(1, code=first)
+    before = types_of(dataset)
+    dataset.night(2, code=then)
+    assert "null" not in types_of(dataset)["code"].type
+    if first[0] != "":
+        assert types_of(dataset) == before
+
+
+def types_of(dataset: Dataset) -> contracts.Contract:
+    noted = contract.state_of(dataset.output(1))[0]
+    assert noted is not None
+    return noted.columns
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (AGES, [f"0{age}" for age in AGES]),
+        (AGES, [f"{age}.5" for age in AGES]),
+        (["2025-01-02"] * 10, ["2025-01-02 10:00"] * 10),
+    ],
+    ids=["leading zeros", "decimals", "times"],
+)
+def test_what_would_change_a_value_is_a_change(
+    tmp_path: Path, first: Sequence[Any], then: Sequence[Any]
+) -> None:
+    dataset = Dataset(tmp_path, k=5, quasi_identifiers=["age", "code"], unlisted="publish")
+    dataset.night(1, code=first)
+    dataset.deliver(2, code=then)
+    dataset.refused(2)
+
+
 def test_a_new_column_is_not_published_until_somebody_accepts_it(dataset: Dataset) -> None:
     dataset.deliver(2, ssn=SSN)
     change = dataset.refused(2)
@@ -286,7 +340,7 @@ def test_a_late_drop_is_as_its_own_night_was(drops: Dataset) -> None:
 def test_rows_that_wait_have_a_contract_too(tmp_path: Path) -> None:
     """Nothing is published in the first night, but the next ones are released with its rows."""
     dataset = Dataset(tmp_path, schema=None, series={"hold_nights": 7}, k=8)
-    assert dataset.night(1, AGES[:4])["series"]["state"] == "held"
+    assert pipeline.is_held(dataset.night(1, AGES[:4]))
     dataset.deliver(2, [*AGES[:-1], "n/a"])
     dataset.refused(2)
     assert dataset.night(3)["rows"]["waited"] == 4
