@@ -17,6 +17,7 @@ __all__ = [
     "as_declared",
     "declared_fields",
     "extension_name",
+    "nested",
     "plain_schema",
     "plain_type",
     "without_dictionaries",
@@ -50,7 +51,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
-    return _nested(kind, lambda field: pa.field(field.name, plain_type(field.type), field.nullable))
+    return nested(kind, lambda field: pa.field(field.name, plain_type(field.type), field.nullable))
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -111,10 +112,10 @@ def without_dictionaries(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _without_dictionary(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return kind.value_type
-    return _nested(kind, lambda field: field.with_type(_without_dictionary(field.type)))
+    return nested(kind, lambda field: field.with_type(_without_dictionary(field.type)))
 
 
-def _nested(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def nested(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """The type with each field that is directly in it changed."""
     if pa.types.is_struct(kind):
         return pa.struct([change(field) for field in kind])
@@ -137,7 +138,7 @@ def _declared(field: pa.Field) -> pa.Field:
         metadata = {_NAME: kind.extension_name.encode(), _METADATA: described}
         kind = plain_type(kind)
     elif pa.types.is_nested(kind):
-        kind = _nested(kind, _declared)
+        kind = nested(kind, _declared)
     elif not pa.types.is_decimal(kind):
         kind = plain_type(kind)
     return pa.field(field.name, kind, field.nullable, _of_extension(metadata))

@@ -357,7 +357,12 @@ def _read_list(option: Option, value: object, path: str) -> tuple[Any, ...] | No
 
 
 def _items(value: object, path: str) -> Sequence[object]:
-    """The items of a list, or of a text that separates them by commas."""
+    """The items of a list, or of a text that separates them by commas.
+
+    A list may be an array, or an index or a series of pandas.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, str):
         if value.strip()[:1] in ("[", "("):
             raise wrong(path, f"{shown(value)} is the text of a list; pass the list itself")

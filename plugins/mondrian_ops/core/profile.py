@@ -382,7 +382,9 @@ def _domain_columns(job: Job) -> list[str]:
 
 def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
     try:  # Arrow cannot compare values of some types
-        pc.value_counts(pa.array([], value_type(type_)))
+        none = pa.array([], value_type(type_))
+        pc.value_counts(none)
+        pc.array_sort_indices(none)
     except pa.ArrowNotImplementedError:
         raise JobError(
             f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mondrian_ops import storage
@@ -19,6 +20,7 @@ from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
+from mondrian_ops.engines.tables_in_memory import ROW, CallersTable
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.storage.source import BATCH_ROWS
 
@@ -113,23 +115,34 @@ class TableSource(storage.Source):
 
 
 class MemoryEngine(LocalEngine):
-    """Does the work in this process, on ``table``.
+    """Does the work in this process, on ``table``, what was read of a caller's.
 
-    ``released`` is the released table, once it is anonymized.
+    ``changed``: its columns whose values are not the caller's, as the job says of their types.
+    ``returned`` is the released table as the caller gets it, once it is anonymized, and
+    ``released`` has what was read of that one.
     """
 
+    returned: Any
     released: Released
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, callers: CallersTable, changed: Sequence[str] = ()) -> None:
         super().__init__()
+        self._changed = changed
         self._table = table
+        self._callers = callers
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """Anonymize the table, the only fragment, on all cores."""
         (whole,) = fragments
         started = time.perf_counter()
-        rows = self._table.select(run.columns)
-        self.released = run.anonymizer.release(rows, run.recoding, self._cores)
+        job, rows = run.dataset.job, self._table.select(run.columns)
+        numbered = rows
+        if self._callers.by_rows:
+            numbered = rows.append_column(ROW, pa.array(np.arange(rows.num_rows)))
+        released = run.anonymizer.release(numbered, run.recoding, self._cores)
+        raw = {*run.columns} - {*job.quasi_identifier_names, *job.identifiers, *self._changed}
+        self.returned, read = self._callers.hand_out(released.table, raw)
+        self.released = released._replace(table=read)
         truth = fragment.truth_of(run, rows, self.released, "the released table")
         hidden = truth(partial(fragment.read_columns, self.released.table))
-        yield Summary.of(whole, {**self.released.summary, "hidden": hidden}, started)
+        yield Summary.of(whole, {**released.summary, "hidden": hidden}, started)

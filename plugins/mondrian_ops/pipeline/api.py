@@ -6,8 +6,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from mondrian_ops import report as reports
 from mondrian_ops import series, storage
-from mondrian_ops.core.column_types import as_declared, declared_fields, plain_schema
+from mondrian_ops.algorithms.anonymizer import columns_to_read
 from mondrian_ops.core.errors import ApprovalError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_sections import Partitioning
@@ -23,6 +22,7 @@ from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.engines.tables_in_memory import callers_table, name_of
 from mondrian_ops.pipeline.approval import Approve, approver, asks, rejected
 from mondrian_ops.pipeline.checks import (
     check_columns,
@@ -207,11 +207,17 @@ def anonymize(
     job: Job | Mapping[str, Any] | str | os.PathLike[str],
     approve: Approve | None = None,
 ) -> tuple[Any, Report]:
-    """Anonymize a pandas.DataFrame or pyarrow.Table in memory; the same kind comes back.
+    """Anonymize a table in memory; the same kind comes back.
 
-    ``job`` is a job, a mapping or a file; ``input``, ``output`` and ``partitioning`` are not used.
-    The caller's table is not changed. Returns the released table and its report. ``approve`` is
-    called with the report of a release that needs approval, and returns the approver, or None.
+    ``table`` is a pandas.DataFrame, a polars.DataFrame or LazyFrame, a DuckDB relation, a
+    pyarrow.Table, RecordBatch or RecordBatchReader, or anything else that exports Arrow, which
+    comes back as a pyarrow.Table. It is not changed. Columns that are published as they are keep
+    their types. The rows that come back are those that were checked, in the form in which they come
+    back. ``job`` is a job, a mapping or a file; ``input``, ``output`` and ``partitioning`` are not
+    used.
+
+    Returns the released table and its report. ``approve`` is called with the report of a release
+    that needs approval, and returns the approver, or None.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or ApprovalError; then nothing is
     released.
@@ -219,10 +225,15 @@ def anonymize(
     from mondrian_ops.core import verification
 
     started = time.perf_counter()
-    is_arrow = isinstance(table, pa.Table)
-    _refuse_duplicates(list(table.column_names if is_arrow else table.columns))
     job = _job_in_memory(job)
-    source = TableSource.of(*_data_of(table, job))
+    callers = callers_table(table, job.named_columns)
+    columns = columns_to_read(job, callers.names)
+    read = callers.read(columns)
+    types = {name: kind for name, kind in job.types.items() if name in columns}
+    typed = storage.in_types(read, types, job.csv)
+    changed = [name for name in columns if _differ(read[name], typed[name])]
+    declared = pa.schema([each for each in callers.declared if each.name not in changed])
+    source = TableSource.of(typed, callers.index, declared)
     if job.compares_people:
         raise JobError(
             "overlap: a release in memory is not recorded in the catalogue; remove overlap, or run "
@@ -245,7 +256,7 @@ def anonymize(
     # One fragment needs no sample.
     one = Partitioning(fragments=1, sample=1 / rows, seed=seed, min_sample=1, max_rows=rows)
     run = Run(None, Dataset(replace(job, partitioning=one), source, hierarchies))
-    engine = MemoryEngine(source.table)
+    engine = MemoryEngine(source.table, callers, changed)
     state = steps(run, engine, retrieval="memory")
     warn_of_undone(state)
     if job.recodes_columns:
@@ -283,73 +294,40 @@ def anonymize(
         )
     decision = None if by is None else reports.decided("approved", by)
     reports.conclude(report, PUBLISHED, decision=decision)
-    released, _ = as_declared(_without_dictionaries(released), run.declared)
-    return (released if is_arrow else released.to_pandas()), report
+    return engine.returned, report
 
 
 def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job:
     if isinstance(job, Job):
         return job
     if isinstance(job, Mapping):
-        return Job.from_dict(job, paths_required=False)
+        return Job.from_dict(_by_name(job), paths_required=False)
     path = storage.resolved(os.fspath(job))
     read = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
     return replace(read, base_dir=os.path.dirname(os.path.abspath(path)))
 
 
-def _refuse_duplicates(names: Sequence[str]) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InputError(f"duplicate column {name!r}; rename one of the two")
+def _by_name(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job with names of columns in place of labels that are no text, such as numbers."""
+    named = dict(job)
+    for role in ("identifiers", "quasi_identifiers", "sensitive"):
+        columns: Any = named.get(role)
+        columns = columns.tolist() if hasattr(columns, "tolist") else columns
+        if isinstance(columns, list | tuple):
+            named[role] = [_name(column) for column in columns]
+    if "entity_id" in named:
+        named["entity_id"] = _name(named["entity_id"])
+    return named
 
 
-def _data_of(table: Any, job: Job) -> tuple[pa.Table, list[str], pa.Schema]:
-    """The data of a table in plain types, the columns of a pandas index that are left out, and the
-    columns of other types, in these."""
-    others: list[str] = []
-    if not isinstance(table, pa.Table):
-        frame, others = _with_named_levels(table, job)
-        table = _arrow_of(frame)
-    index = storage.index_columns(table.schema)
-    names, left_out = storage.without_index(table.column_names, index, job.named_columns)
-    table = table.select(names)
-    declared = declared_fields(table.schema)
-    plain = table.cast(plain_schema(table.schema))
-    typed = storage.in_types(plain, job.types, job.csv)
-    kept = [each for each in declared if typed[each.name].type == plain[each.name].type]
-    return typed, [*others, *left_out], pa.schema(kept)
+def _name(column: Any) -> Any:
+    if isinstance(column, Mapping) and "name" in column:
+        return {**column, "name": _name(column["name"])}
+    is_other = column is None or isinstance(column, str | bytes | bool)
+    is_label = isinstance(column, Hashable) and not is_other
+    return name_of(column) if is_label else column
 
 
-def _with_named_levels(frame: Any, job: Job) -> tuple[Any, list[str]]:
-    """The frame, with the levels of its index that the job names as columns; the other levels."""
-    levels = [each for each in frame.index.names if isinstance(each, str)]
-    levels = [name for name in levels if name not in frame.columns]
-    named = [name for name in levels if name in job.named_columns]
-    _refuse_duplicates(named)
-    if named:
-        frame = frame.reset_index(level=named)
-    return frame, [name for name in levels if name not in named]
-
-
-def _arrow_of(frame: Any) -> pa.Table:
-    """A pandas.DataFrame as a table; raises InputError, without any value, where that fails."""
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        for name in frame.columns:
-            try:
-                pa.array(frame[name], from_pandas=True)
-            except pa.ArrowException:
-                raise InputError(
-                    f"column {name!r}: its values have several types, or one that Arrow does not "
-                    "support; convert them to one type"
-                ) from None
-        raise
-
-
-def _without_dictionaries(table: pa.Table) -> pa.Table:
-    """The table with plain text in place of dictionaries, which callers do not expect."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, table[at].cast(field.type.value_type))
-    return table
+def _differ(read: pa.ChunkedArray, typed: pa.ChunkedArray) -> bool:
+    """Whether the job names another type for a column, or texts in it that mean a missing value."""
+    return bool(read.type != typed.type or read.null_count != typed.null_count)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from jobs import minimal, with_sensitive
@@ -62,6 +63,11 @@ def test_a_text_is_a_list_separated_by_commas() -> None:
 def test_paths_and_numbers_of_other_libraries_are_taken() -> None:
     job = Job.from_dict(minimal(input=Path("in.csv"), k=np.int64(7)))
     assert (job.input, job.k, type(job.k)) == ("in.csv", 7, int)
+    for names in (np.array(["age", "zip"]), pd.Index(["age", "zip"]), pd.Series(["age", "zip"])):
+        job = Job.from_dict(minimal(quasi_identifiers=names))
+        assert job.quasi_identifier_names == ("age", "zip")
+    with pytest.raises(JobError, match="quasi_identifiers: must be a list, not 7"):
+        Job.from_dict(minimal(quasi_identifiers=np.int64(7)))
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:
