@@ -42,6 +42,7 @@ from benchmarks.tables import Table
 PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "speed": speed.cutting,
     "whole": speed.whole,
+    "values": speed.different_values,
     "loss": quality.losses,
     "distribution": quality.distribution,
     "adult": quality.adult,

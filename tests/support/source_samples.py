@@ -27,16 +27,21 @@ def csv_file(path: Path, text: str | bytes) -> str:
 
 
 def write_declared(
-    path: Path, table: pa.Table, declared: dict[str, pa.DataType], **options: Any
+    path: Path,
+    table: pa.Table,
+    declared: dict[str, pa.DataType],
+    written: dict[str, Any] | None = None,
+    **options: Any,
 ) -> None:
     """Write a file that declares other types of some columns, such as views of text.
 
-    Other writers do, and pyarrow cannot write views of some rows of a table.
+    Other writers do, and pyarrow cannot write views of some rows of a table. ``written``: options
+    of the writer; ``options``: of its table.
     """
     schema = table.schema
     for name, kind in declared.items():
         schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
-    with pq.ParquetWriter(path, table.schema, store_schema=False) as file:
+    with pq.ParquetWriter(path, table.schema, store_schema=False, **written or {}) as file:
         file.write_table(table, **options)
         file.add_key_value_metadata({"ARROW:schema": b64encode(schema.serialize())})
     assert [pq.read_schema(path).field(name).type for name in declared] == [*declared.values()]

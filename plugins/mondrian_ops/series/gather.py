@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import columns_to_read
+from mondrian_ops.core.column_types import plain_type
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import HIDDEN, NIGHT
@@ -75,7 +77,10 @@ def _gathered(
             pq.write_table(intersection.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
-    return night, storage.open_source(path, may_be_empty=True)
+    pool = storage.open_source(path, may_be_empty=True)
+    kept = [each for each in drop.declared if each.name in pool.schema.names]
+    declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
+    return night, replace(pool, declared=pa.schema(declared))
 
 
 def _batches(

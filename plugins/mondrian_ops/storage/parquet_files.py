@@ -17,7 +17,7 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import answers, input_errors, open_file
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
-from mondrian_ops.storage.parquet_pages import DamagedPageError, rows_at_once
+from mondrian_ops.storage.parquet_pages import DamagedPageError, is_encrypted, rows_at_once
 from mondrian_ops.storage.regular_files import refuse_special
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ __all__ = [
 _Result = TypeVar("_Result")
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+_ENCRYPTED = re.compile("decrypt|encrypted", re.IGNORECASE)
 _SMALL_DICTIONARY_BYTES = 1 << 16
 """As written; little beside what a column of a row group has."""
 _INT96 = {"coerce_int96_timestamp_unit": "us"}
@@ -55,12 +56,27 @@ def readable(path: str) -> Iterator[None]:
     try:
         with input_errors(path):
             yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DamagedPageError):
+    except pa.ArrowNotImplementedError:
+        raise InputError(
+            f"{shown(path)}: has a type, codec or encoding of Parquet that this package cannot "
+            "read, such as whole numbers of 128 bits; write that column as decimal128 or text"
+        ) from None
+    except DamagedPageError:
+        raise InputError(_encrypted(path) if is_encrypted(path) else _damaged(path)) from None
+    except pa.ArrowInvalid:
         raise InputError(_damaged(path)) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise InputError(_damaged(path)) from None
+        is_known = _ENCRYPTED.search(str(error))
+        raise InputError(_encrypted(path) if is_known else _damaged(path)) from None
+
+
+def _encrypted(path: str) -> str:
+    return (
+        f"{shown(path)}: is encrypted, as a whole or some of its columns; give a decrypted copy, "
+        "in a place that only this user reads"
+    )
 
 
 def _damaged(path: str) -> str:

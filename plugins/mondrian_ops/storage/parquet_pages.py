@@ -25,7 +25,7 @@ from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
 from mondrian_ops.storage.regular_files import refuse_special
 
-__all__ = ["BATCH_BYTES", "DamagedPageError", "rows_at_once"]
+__all__ = ["BATCH_BYTES", "DamagedPageError", "is_encrypted", "rows_at_once"]
 
 BATCH_BYTES = 128 << 20
 """The most that the rows of one batch take, unless a single row takes more."""
@@ -39,6 +39,7 @@ _SAMPLE_ROWS = 1024
 _READ_BYTES = 1 << 18  # at a time: a column chunk may be large and remote
 _MAX_HEADER_BYTES = 16 << 20  # Arrow's own limit
 _MAX_NESTING = 8
+_ENCRYPTION_ALGORITHM = 8  # a field of the footer
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET = range(1, 11)
 _STRUCT = 12
@@ -252,6 +253,19 @@ def _longest_of(values: pa.Array) -> int:
     import pyarrow.compute as pc
 
     return int(pc.max(pc.binary_length(values)).as_py() or 0)
+
+
+def is_encrypted(path: str) -> bool:
+    """Whether a file with a plain footer says that its pages are encrypted."""
+    with _opened(path) as stream:
+        size = stream.size()
+        length = int.from_bytes(stream.read_at(4, size - 8), "little")
+        footer = stream.read_at(min(length, _MAX_HEADER_BYTES), max(0, size - 8 - length))
+    try:
+        fields, _ = _fields(footer, 0, 0)
+    except (IndexError, DamagedPageError):
+        return False
+    return _ENCRYPTION_ALGORITHM in fields
 
 
 # The headers of pages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from base64 import b64encode
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as encryption
 import pytest
 
 from mondrian_ops.core import resource_limits
@@ -334,3 +336,32 @@ def test_types_that_are_not_plain_are_read_as_plain_ones_and_declared(tmp_path):
     plain = table.set_column(0, "id", uuids.cast(pa.binary(16)))
     pq.write_table(plain, tmp_path / "c.parquet")
     assert open_source(str(tmp_path)).declared.names == []  # not each file says so
+
+
+# What is whole, and yet cannot be read
+
+
+@pytest.mark.parametrize("footer_is_plain", [True, False])
+def test_an_encrypted_file_is_called_so(tmp_path, footer_is_plain):
+    path = tmp_path / "p.parquet"
+    properties = encryption.create_encryption_properties(
+        b"0" * 16, plaintext_footer=footer_is_plain
+    )
+    with pq.ParquetWriter(path, PEOPLE.schema, encryption_properties=properties) as file:
+        file.write_table(PEOPLE)
+    with pytest.raises(InputError, match=r"p\.parquet: is encrypted.*decrypted copy"):
+        read(open_source(str(path)))
+
+
+def test_a_type_that_arrow_does_not_know_is_called_so(tmp_path):
+    """Polars declares whole numbers of 128 bits; Arrow has none."""
+    path = tmp_path / "p.parquet"
+    declared = pa.schema([("n", pa.int64())]).serialize().to_pybytes()
+    wide = declared.replace(b"\x40\x00\x00\x00", b"\x80\x00\x00\x00")  # 64 bits, and 128
+    assert wide.count(b"\x80\x00\x00\x00") == declared.count(b"\x40\x00\x00\x00") == 1
+    table = pa.table({"n": pa.array([b"0" * 16], pa.binary(16))})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as file:
+        file.write_table(table)
+        file.add_key_value_metadata({"ARROW:schema": b64encode(wide)})
+    with pytest.raises(InputError, match=r"p\.parquet: has a type.*128 bits; write"):
+        open_source(str(path))
