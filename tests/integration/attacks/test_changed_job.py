@@ -150,7 +150,7 @@ def test_an_approval_that_is_dropped_from_the_job_is_asked_for_all_the_same(
     assert not Path(job["output"]).exists()
     event = {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ada"}}
     run.task("wrap_up").decided(run.context, **caught.value.kwargs, event=event)
-    assert released(job)["approval"]["by"] == "ada"
+    assert released(job)["outcome"]["decided_by"] == "ada"
 
 
 def test_what_a_sensitive_hierarchy_says_later_does_not_matter(

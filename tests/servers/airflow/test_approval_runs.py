@@ -347,7 +347,7 @@ def test_a_worker_killed_while_it_discards_does_not_ask_again(watched, runs, set
     assert not watched.output("killed_too").exists()
     assert watched.leftovers("killed_too") == []
     entry = watched.entry(run[1])
-    assert (entry["state"], entry["rows_published"]) == ("rejected", 2000)
+    assert (entry["state"], entry["rows_published"]) == ("rejected", 0)
     links = watched.airflow.request(
         "GET", path_of(run, "taskInstances", "anonymize.wrap_up", "links?map_index=-1")
     )["extra_links"]
@@ -375,7 +375,7 @@ def test_an_approved_release_that_cannot_be_published_has_failed(watched, runs):
     assert [path.name for path in output.iterdir()] == ["of_somebody_else.txt"]
     assert len(watched.leftovers("occupied")) == 1  # for a repair
     entry = watched.entry(run[1])
-    assert (entry["state"], entry["rows_published"]) == ("failed", 2000)
+    assert (entry["state"], entry["rows_published"]) == ("failed", 0)
 
 
 def test_what_changed_while_it_waited_is_not_published(watched, runs):
@@ -447,7 +447,7 @@ def test_a_release_beyond_a_limit_is_refused_and_its_figures_are_kept(watched, r
     assert (task["state"], task["try_number"]) == ("failed", 1)
     assert "max_gcp: GCP" in watched.airflow.log_of(*run, task)
     entry = watched.entry(run[1])
-    assert (entry["state"], entry["rows_published"]) == ("refused", 2000)
+    assert (entry["state"], entry["rows_published"]) == ("refused", 0)
     (told,) = watched.told(run[1])
     assert (told["state"], told["dataset"]) == ("refused", str(watched.output("refused")))
     assert told["reason"] == entry["reason"]
