@@ -130,7 +130,8 @@ def test_a_night_that_is_generalized_otherwise_is_refused(tmp_path: Path) -> Non
     nights = stable(tmp_path)
     nights.run(0, 300)
     nights.deliver(1, 300)
-    job = nights.job(1, quasi_identifiers=["age=grid:5", "zip=prefix", "sex"])
+    other = {"quasi_identifiers": ["age=grid:5", "zip=prefix", "sex"], "schema": "evolve"}
+    job = nights.job(1, **other)
     with pytest.raises(JobError, match=r"'age' is generalized by grid, not interval.*series refit"):
         pipeline.run(job, silent)
 

@@ -38,6 +38,7 @@ _QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged
 _REDACTED, _ENTITY = "redacted", "tells persons apart"
 _NO_VALUES = str(pa.null())
 _MAX_NAMES = 20
+_NUMBERS = ("int", "uint", "float", "halffloat", "double", "decimal")
 _NAMED = {
     "text": "text",
     "int64": "integer",
@@ -167,7 +168,8 @@ def contract_of(
 
 def _identifier(name: str, type_: str, job: Job) -> Column:
     is_redacted = job.identifier_policy == "redact"
-    if name == job.entity_id:
+    if name == job.entity_id:  # a number is the same person in each type of numbers
+        type_ = "numbers" if type_.startswith(_NUMBERS) else type_
         return Column(f"{_ENTITY}, {_REDACTED}" if is_redacted else _ENTITY, type_)
     return Column(_REDACTED if is_redacted else LEFT_OUT)
 

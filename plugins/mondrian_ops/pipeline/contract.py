@@ -96,10 +96,12 @@ def held(dataset: Dataset, work: storage.WorkDir) -> Dataset:
     from mondrian_ops.catalogue import contracts
 
     columns = contract_of(job, source.schema, dataset.hierarchies, source.index, source.declared)
-    for empty in source.empty:
-        columns[empty] = columns[empty].without_values
     name = series.name_of_series(str(job.output))
     _settle(name)
+    with catalogue.current().reading() as connection:
+        last = contracts.last(connection, name, work.root)
+    for empty in _empty(source, columns, {} if last is None else last.columns):
+        columns[empty] = columns[empty].without_values
     with catalogue.current().reading() as connection:
         compared = _compared(connection, job, work, columns)
         accepted = contracts.accepted(connection, name, compared.changes)
@@ -152,6 +154,19 @@ def accept(change_id: str, by: str, *, output: str = "", below: str = "") -> Ref
         Change.text_of(accepted.changes),
     )
     return accepted
+
+
+def _empty(source: storage.Source, columns: Contract, last: Contract) -> Sequence[str]:
+    """The columns without any value; a column of texts is only looked at if it was none before."""
+    if source.format == "csv":
+        return source.empty
+    texts = [name for name, each in columns.items() if each.type == "text"]
+    return [
+        name
+        for name in texts
+        if (name not in last or last[name].type not in ("text", ""))
+        and all(batch.column(0).null_count == batch.num_rows for batch in source.batches([name]))
+    ]
 
 
 def _settle(name: str) -> None:

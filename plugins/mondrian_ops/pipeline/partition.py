@@ -154,6 +154,7 @@ def begin(
     dataset = _opened(job, slots, contract.known_types(job))
     if job.series is not None:
         series.settle(job)
+        series.check_types(job, dataset.source)
     dataset = contract.held(dataset, directory)
     if job.series is not None:
         overlap_check.sketch(job, dataset.source, directory, overlap_check.key_of(job))

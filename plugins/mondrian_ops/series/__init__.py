@@ -9,7 +9,7 @@ catalogue become current together, whoever is killed in between. :mod:`nights` h
 
 from mondrian_ops.series.commit import committed, confirm, waiting_in
 from mondrian_ops.series.counterfeits import COUNTERFEITS, content_of, without_counterfeits
-from mondrian_ops.series.gather import gather
+from mondrian_ops.series.gather import check_types, gather
 from mondrian_ops.series.history import boundaries_of, held, was_held
 from mondrian_ops.series.intersection import Outcome, checked, is_protected
 from mondrian_ops.series.naming import (
@@ -28,6 +28,7 @@ __all__ = [
     "ask_to_refit",
     "boundaries_of",
     "check_new",
+    "check_types",
     "checked",
     "committed",
     "confirm",

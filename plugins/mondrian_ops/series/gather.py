@@ -25,7 +25,7 @@ from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
 from mondrian_ops.storage.files import new_file, open_file
 
-__all__ = ["gather"]
+__all__ = ["check_types", "gather"]
 
 _POOL = "pool.parquet"
 
@@ -33,16 +33,13 @@ _POOL = "pool.parquet"
 def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> tuple[Night, storage.Source]:
     """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
-    Raises InputError where a column of the drop has a name of ours, another type than in the rows
-    that wait, or tells persons apart by another type than in the nights before; StorageError where
-    the rows that wait, or the releases, are not those that the catalogue knows of; TimeoutError,
-    which a retry cures, where another night took them meanwhile.
+    Raises InputError where a column of the drop has a name of ours, or another type than in the
+    rows that wait; StorageError where the rows that wait, or the releases, are not those that the
+    catalogue knows of; TimeoutError, which a retry cures, where another night took them meanwhile.
     """
     _refuse_names(drop)
     nights.refuse_forgotten(job)
     name = series_name(job)
-    if drop.rows:  # the types of a CSV file without rows mean nothing
-        refuse_other_types(name, intersection.types_of(job, drop.schema))
     state = history.current(name)
     try:
         return _gathered(job, drop, work, name, state)
@@ -53,6 +50,13 @@ def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> tuple[Night
             "series: another night was published while the rows of this one were gathered; run "
             "again"
         ) from None
+
+
+def check_types(job: Job, drop: storage.Source) -> None:
+    """Raise InputError where persons, or their values, are of another type than in the nights
+    before: nobody can accept that."""
+    if drop.rows:  # the types of a CSV file without rows mean nothing
+        refuse_other_types(series_name(job), intersection.types_of(job, drop.schema))
 
 
 def _gathered(
