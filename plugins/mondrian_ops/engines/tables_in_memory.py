@@ -366,7 +366,8 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         dictionary = _plain(values.dictionary)
         if not any(is_kind(dictionary.type) for is_kind in _DECODED):
-            return pa.DictionaryArray.from_arrays(values.indices, dictionary, ordered=kind.ordered)
+            indices = values.indices.cast(pa.int64())  # NumPy adds no unsigned ones to others
+            return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=kind.ordered)
         return dictionary.take(values.indices)
     if _is_list_view(kind):
         return _plain(_list_of(values))

@@ -17,7 +17,7 @@ import pytest
 from ill_people import JOB, ROWS, people
 from mondrian_ops import anonymize
 from mondrian_ops.core.errors import InputError, JobError, PrivacyError
-from mondrian_ops.engines import tables_in_memory
+from mondrian_ops.engines import fragment, tables_in_memory
 from mondrian_ops.engines.tables_in_memory import ArrowTable, PolarsFrame
 
 UUIDS = pa.array([bytes([at]) * 16 for at in range(ROWS)], pa.binary(16))
@@ -291,12 +291,20 @@ def test_a_conversion_that_loses_a_value_is_noticed(monkeypatch, kind, make, cha
 
 
 def test_classes_are_counted_in_what_is_returned(monkeypatch):
-    """Even where nobody compared the two tables."""
+    """Even where nobody compared them with the rows that were read."""
     monkeypatch.setattr(tables_in_memory, "_refuse_change", lambda *_: None)
+    monkeypatch.setattr(fragment, "truth_of", lambda *_: lambda _read: {"age": 0})
     lossy(monkeypatch, PolarsFrame, lambda made: made.with_columns(ill=pl.lit("flu")))
     with pytest.raises(PrivacyError, match=r"l = 2") as caught:
         anonymize(pl.DataFrame(people()), {**JOB, "l": 2, "sensitive": ["ill"]})
     assert caught.value.report["achieved"]["l"] == 1
+
+
+def test_rows_are_compared_with_what_is_returned(monkeypatch):
+    monkeypatch.setattr(tables_in_memory, "_refuse_change", lambda *_: None)
+    lossy(monkeypatch, PolarsFrame, lambda made: made.with_columns(pl.col("row").reverse()))
+    with pytest.raises(PrivacyError, match="not true to the source: column 'row'"):
+        anonymize(pl.DataFrame(people()), JOB)
 
 
 def test_a_reserved_name_is_refused():
