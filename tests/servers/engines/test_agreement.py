@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from engines.samples import Site, quasi_identifiers
 from mapped_phases import run_mapped
 from mondrian_ops import pipeline
+from mondrian_ops.core.column_types import plain_schema
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
 from published_text import in_any_order
+from source_samples import write_declared
 
 pytestmark = pytest.mark.java
 
@@ -189,6 +195,63 @@ def test_neither_engine_repeats_the_order_of_rows(
     classes = report["equivalence_classes"]
     for one, other in combinations(orders, 2):
         assert sum(map(int.__eq__, one, other)) <= classes + 4 * math.sqrt(classes)
+
+
+RAW = {"id": pa.uuid(), "note": pa.json_(), "price": pa.decimal32(5, 2), "span": pa.duration("ms")}
+
+
+@pytest.mark.parametrize("retrieval", ["scatter", "pushdown"])
+@pytest.mark.parametrize("in_96_bits", [False, True])
+def test_columns_of_any_type_are_read_and_published_as_what_they_are(
+    spark_engine: Engine, tmp_path: Path, in_96_bits: bool, retrieval: str
+) -> None:
+    """Views of text, and timestamps as Spark writes them, are quasi-identifiers."""
+    rows = range(80)
+    years = [dt.datetime((1, 1500, 2024, 9999)[at // 20], 12, 31, at % 3) for at in rows]
+    uuids = pa.array([b"%016d" % at for at in rows], pa.binary(16))
+    table = pa.table(
+        {
+            "when": pa.array(years, pa.timestamp("us")),
+            "town": pa.array([f"t{at % 7}" for at in rows]),
+            "id": uuids.cast(pa.uuid()),
+            "note": pa.array(['{"a": 1}', "[]"] * 40).cast(pa.json_()),
+            "price": pa.array([Decimal(at) for at in rows]).cast(pa.decimal32(5, 2)),
+            "span": pa.array(rows, pa.duration("ms")),
+        }
+    )
+    options = {"use_deprecated_int96_timestamps": in_96_bits}
+    write_declared(
+        tmp_path / "in.parquet", table, {"town": pa.string_view()}, options, row_group_size=20
+    )
+    schemas, releases = [], []
+    for engine in (LocalEngine(), spark_engine):
+        job = {
+            "input": str(tmp_path / "in.parquet"),
+            "output": str(tmp_path / "out"),
+            "k": 2,
+            "l": 2,
+            "entity_id": "id" if in_96_bits else None,
+            "quasi_identifiers": ["when", "town"],
+            "sensitive": ["note"],
+            "unlisted": "publish",
+            "retrieval": retrieval,
+            "partitioning": {"fragments": 3, "sample": 1.0},
+            "engine": "spark" if engine.remote else "local",
+        }
+        pipeline.run(Job.from_dict(job), engine=engine)
+        release = pq.read_table(tmp_path / "out")
+        schemas.append(release.schema)
+        releases.append(in_any_order(_in_plain_types(release)))
+        shutil.rmtree(tmp_path / "out")
+    assert schemas[0] == schemas[1]
+    raw = {name: kind for name, kind in RAW.items() if name != "id" or not in_96_bits}
+    assert {name: schemas[0].field(name).type for name in raw} == raw
+    assert releases[0] == releases[1]
+    assert {"0001", "1500", "2024", "9999"} <= set(re.findall(r"\d{4}(?=-12-31)", str(releases)))
+
+
+def _in_plain_types(table: pa.Table) -> pa.Table:
+    return table.cast(plain_schema(table.schema))
 
 
 def released(
