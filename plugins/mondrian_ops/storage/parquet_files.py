@@ -15,10 +15,14 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.column_types import declared_fields, plain_schema
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.documents import json_value
-from mondrian_ops.storage.files import answers, input_errors, open_file
-from mondrian_ops.storage.locations import filesystem, is_local, local_path, name_of, shown
-from mondrian_ops.storage.parquet_pages import DamagedPageError, is_encrypted, rows_at_once
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.storage.files import answers, input_errors
+from mondrian_ops.storage.locations import is_local, name_of, shown
+from mondrian_ops.storage.parquet_pages import (
+    DamagedPageError,
+    is_encrypted,
+    opened,
+    rows_at_once,
+)
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -89,18 +93,13 @@ def _damaged(path: str) -> str:
 @contextmanager
 def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file, opened; raises as :func:`readable` does."""
-    with readable(path):
-        if is_local(path):
-            refuse_special(local_path(path), error=InputError)
-            # Without pre-buffering, only the row group being decoded is in memory.
-            with pq.ParquetFile(local_path(path), pre_buffer=False, **_INT96, **options) as file:
-                yield file
-        else:
-            with (
-                open_file(path) as stream,
-                pq.ParquetFile(stream, pre_buffer=True, **_INT96, **options) as file,
-            ):
-                yield file
+    with readable(path), opened(path) as stream:
+        yield _file_in(stream, path, **options)
+
+
+def _file_in(stream: pa.NativeFile, path: str, **options: Any) -> pq.ParquetFile:
+    # Without pre-buffering, only the row group being decoded is in memory.
+    return pq.ParquetFile(stream, pre_buffer=not is_local(path), **_INT96, **options)
 
 
 class Inspected(NamedTuple):
@@ -180,40 +179,42 @@ def batches(
     ``keep``.
     """
     target = pa.schema([schema.field(name) for name in columns])
-    with readable(path):
+    with readable(path), opened(path) as stream:
+        file = _file_in(stream, path)
         groups = None if row_groups is None else tuple(row_groups)
         filter_text = "" if keep is None else str(keep)  # which names the filter's columns
         read = tuple(name for name in schema.names if name in columns or name in filter_text)
-        batch_rows = rows_at_once(path, stamp, read, groups, batch_rows)
-    if keep is None:
-        encoded = _dictionary_columns(path, target) if dictionaries else []
-        for name in encoded:
-            at = target.get_field_index(name)
-            target = target.set(at, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
-        raw = _all_rows(path, columns, batch_rows, row_groups, encoded)
-    else:
-        raw = _filtered_rows(path, read, columns, keep, batch_rows, row_groups)
-    with readable(path):
+        batch_rows = rows_at_once(path, stamp, read, groups, batch_rows, stream, file)
+        chosen = range(file.num_row_groups) if groups is None else groups
+        if keep is not None:
+            raw = _filtered_rows(path, stream, file, read, columns, keep, batch_rows, chosen)
+        else:
+            encoded = _dictionary_columns(file.metadata, target) if dictionaries else []
+            for name in encoded:
+                at = target.get_field_index(name)
+                target = target.set(at, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
+            if encoded:
+                file = _file_in(stream, path, read_dictionary=encoded, metadata=file.metadata)
+            raw = _all_rows(path, stream, file, columns, batch_rows, chosen)
         for batch in raw:
             yield _conform(batch, target)
 
 
-def _dictionary_columns(path: str, schema: pa.Schema) -> list[str]:
+def _dictionary_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[str]:
     """The text columns for which the first row group of a file has a small dictionary.
 
     A large dictionary may cover the first rows only: writers abandon one that grows.
     """
-    with parquet_file(path) as file:
-        if not file.num_row_groups:
-            return []
-        group = file.metadata.row_group(0)
-        columns = (group.column(at) for at in range(group.num_columns))
-        small = {
-            column.path_in_schema
-            for column in columns
-            if column.has_dictionary_page
-            and column.data_page_offset - column.dictionary_page_offset < _SMALL_DICTIONARY_BYTES
-        }
+    if not footer.num_row_groups:
+        return []
+    group = footer.row_group(0)
+    columns = (group.column(at) for at in range(group.num_columns))
+    small = {
+        column.path_in_schema
+        for column in columns
+        if column.has_dictionary_page
+        and column.data_page_offset - column.dictionary_page_offset < _SMALL_DICTIONARY_BYTES
+    }
     return [
         field.name for field in schema if field.name in small and pa.types.is_string(field.type)
     ]
@@ -221,37 +222,41 @@ def _dictionary_columns(path: str, schema: pa.Schema) -> list[str]:
 
 def _all_rows(
     path: str,
+    stream: pa.NativeFile,
+    file: pq.ParquetFile,
     columns: Sequence[str],
     batch_rows: int,
-    row_groups: Sequence[int] | None,
-    encoded: Sequence[str],
+    row_groups: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
-    with parquet_file(path, read_dictionary=list(encoded)) as file:
-        chosen = range(file.num_row_groups) if row_groups is None else row_groups
-        # A remote row group is fetched in few requests before it is decoded; one row group at a
-        # time, so that only one is in memory.
-        for groups in [list(chosen)] if is_local(path) else [[group] for group in chosen]:
-            yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=True)
+    is_small = isinstance(stream, pa.BufferReader)  # threads would take longer
+    # A remote row group is fetched in few requests before it is decoded; one row group at a time,
+    # so that only one is in memory.
+    for groups in [list(row_groups)] if is_local(path) else [[group] for group in row_groups]:
+        yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=not is_small)
 
 
 def _filtered_rows(
     path: str,
+    stream: pa.NativeFile,
+    file: pq.ParquetFile,
     read: Sequence[str],
     columns: Sequence[str],
     keep: pc.Expression,
     batch_rows: int,
-    row_groups: Sequence[int] | None,
+    row_groups: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
     """The rows for which ``keep`` is true; ``read``: ``columns``, and those that it names."""
-    fragment = _dataset_fragment(path)
-    if row_groups is not None:
-        fragment = fragment.subset(row_group_ids=list(row_groups))
-    plain = plain_schema(fragment.physical_schema)
-    if any(plain.field(name).type != fragment.physical_schema.field(name).type for name in read):
-        # Arrow's reader cannot filter some of these types.
-        numbers = [group.id for group in _in_reach(fragment, keep).row_groups]
+    written = file.schema_arrow
+    plain = plain_schema(written)
+    is_small = isinstance(stream, pa.BufferReader)  # to plan a scan takes longer than to read it
+    if not is_small:
+        fragment = _dataset_fragment(stream).subset(row_group_ids=list(row_groups))
+    # Arrow's reader cannot filter some types.
+    if is_small or any(plain.field(name).type != written.field(name).type for name in read):
+        if not is_small:
+            row_groups = [group.id for group in _in_reach(fragment, keep).row_groups]
         target = pa.schema([plain.field(name) for name in read])
-        for batch in _all_rows(path, read, batch_rows, numbers, []):
+        for batch in _all_rows(path, stream, file, read, batch_rows, row_groups):
             yield _conform(batch, target).filter(keep).select(list(columns))
         return
     scanner = fragment.scanner(
@@ -264,13 +269,12 @@ def _filtered_rows(
     yield from scanner.to_batches()
 
 
-def _dataset_fragment(path: str) -> ds.ParquetFileFragment:
-    """The file as a reader that filters takes it."""
+def _dataset_fragment(stream: pa.NativeFile) -> ds.ParquetFileFragment:
+    """An opened file as a reader that filters takes it."""
     import pyarrow.dataset as ds  # slow to import, and only pushdown needs it
 
-    store, store_path = filesystem(path)
     read_as = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(**_INT96))
-    return read_as.make_fragment(store_path, store)
+    return read_as.make_fragment(stream)
 
 
 def _in_reach(groups: ds.ParquetFileFragment, keep: pc.Expression) -> ds.ParquetFileFragment:
@@ -297,8 +301,8 @@ def _rows_in_reach(
         left = groups if keep is None else _in_reach(groups, keep)
         return left if left.row_groups else None
 
-    with readable(path):
-        whole = _dataset_fragment(path)
+    with readable(path), opened(path) as stream:
+        whole = _dataset_fragment(stream)
         whole.ensure_complete_metadata()
         return {
             leaf: sum(group.num_rows for group in groups.row_groups)

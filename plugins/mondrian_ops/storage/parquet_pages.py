@@ -11,9 +11,11 @@ The format is that of parquet.thrift in apache/parquet-format, in Thrift's compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,17 +25,33 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.storage.regular_files import open_regular, refuse_special
 
-__all__ = ["BATCH_BYTES", "DamagedPageError", "is_encrypted", "rows_at_once"]
+__all__ = [
+    "BATCH_BYTES",
+    "SMALL_BYTES",
+    "DamagedPageError",
+    "is_encrypted",
+    "opened",
+    "rows_at_once",
+]
 
 BATCH_BYTES = 128 << 20
 """The most that the rows of one batch take, unless a single row takes more."""
+
+SMALL_BYTES = 1 << 20
+"""A local file of this size, or less, is read as a whole: to open it takes longer than to read."""
+
+_MOST_KNOWN = 64
+_KNOWN: dict[tuple[Any, ...], int] = {}  # what the latest calls of rows_at_once have found
+_KNOWN_LOCK = Lock()
 
 # The most bytes to which a codec decompresses one; other codecs have no known bound.
 _MAX_RATIO = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032}
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
 _DELTA_BYTE_ARRAY = 7  # an encoding in which a value omits the prefix it shares with the one before
+_UNBOUNDED_TYPES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_NUMBER_BYTES = 16  # of a value of any other type
 _HEADER_BYTES = 128  # most are shorter
 _SAMPLE_ROWS = 1024
 _READ_BYTES = 1 << 18  # at a time: a column chunk may be large and remote
@@ -88,49 +106,111 @@ class _Chunk:
         return self.row + min(self.dictionary, longest.get(self.column, self.dictionary))
 
 
-def rows_at_once(
-    path: str, stamp: str, columns: tuple[str, ...], groups: tuple[int, ...] | None, wanted: int
-) -> int:
-    """How many rows of a file, up to ``wanted``, one batch may have.
+@contextmanager
+def opened(path: str) -> Iterator[pa.NativeFile]:
+    """A Parquet file, opened once; a small local one is in memory.
 
-    ``stamp``: of the file's version; results are cached by it.
-
-    Raises:
-        InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
-        DamagedPageError: a page has no valid header.
+    Raises InputError if it is no regular file, OSError if it is missing or unreadable.
     """
-    in_use = tuple(sorted(resource_limits.in_use().items()))
-    return _rows_at_once(path, stamp, columns, groups, wanted, in_use)
+    if not is_local(path):
+        with open_file(path) as stream:
+            yield stream
+        return
+    status = os.stat(local_path(path))
+    if status.st_size <= SMALL_BYTES:
+        with open_regular(local_path(path), InputError) as file:
+            content = file.read(SMALL_BYTES + 1)
+        if len(content) <= SMALL_BYTES:  # it may have grown meanwhile
+            yield pa.BufferReader(content)
+            return
+    refuse_special(local_path(path), status.st_mode, InputError)
+    with pa.OSFile(local_path(path), "rb") as stream:
+        yield stream
 
 
-@lru_cache(maxsize=64)
-def _rows_at_once(
+def rows_at_once(
     path: str,
     stamp: str,
     columns: tuple[str, ...],
     groups: tuple[int, ...] | None,
     wanted: int,
-    in_use: tuple[tuple[str, int], ...],
+    stream: pa.NativeFile,
+    file: pq.ParquetFile,
 ) -> int:
-    with _opened(path) as stream, pq.ParquetFile(stream, pre_buffer=False) as file:
-        owners = _owners(file)
-        chosen = range(file.num_row_groups) if groups is None else groups
-        rows = wanted
-        for group in chosen:
-            chunks = [
-                _chunk(path, stream, file, group, at, owner)
-                for at, owner in enumerate(owners)
-                if owner in columns
-            ]
-            rows = min(rows, _rows(path, stream, group, chunks, wanted))
-        return rows
+    """How many rows of a file, up to ``wanted``, one batch may have.
+
+    ``stamp``: of the file's version; results are cached by it. ``stream`` and ``file`` are the
+    opened file.
+
+    Raises:
+        InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
+        DamagedPageError: a page has no valid header.
+    """
+    chosen = range(file.num_row_groups) if groups is None else groups
+    bounded = _rows_by_footer(file.metadata, columns, chosen, wanted)
+    if bounded is not None:
+        return bounded
+    in_use = tuple(sorted(resource_limits.in_use().items()))
+    key = (path, stamp, columns, groups, wanted, in_use)
+    with _KNOWN_LOCK:
+        known = _KNOWN.get(key)
+    if known is None:
+        known = _rows_by_pages(path, stream, file, columns, chosen, wanted)
+        with _KNOWN_LOCK:
+            _KNOWN[key] = known
+            if len(_KNOWN) > _MOST_KNOWN:
+                del _KNOWN[next(iter(_KNOWN))]
+    return known
 
 
-def _opened(path: str) -> pa.NativeFile:
-    if not is_local(path):
-        return open_file(path)
-    refuse_special(local_path(path), error=InputError)
-    return pa.OSFile(local_path(path), "rb")
+def _rows_by_pages(
+    path: str,
+    stream: pa.NativeFile,
+    file: pq.ParquetFile,
+    columns: tuple[str, ...],
+    groups: Iterable[int],
+    wanted: int,
+) -> int:
+    owners = _owners(file)
+    rows = wanted
+    for group in groups:
+        chunks = [
+            _chunk(path, stream, file, group, at, owner)
+            for at, owner in enumerate(owners)
+            if owner in columns
+        ]
+        rows = min(rows, _rows(path, stream, group, chunks, wanted))
+    return rows
+
+
+def _rows_by_footer(
+    footer: pq.FileMetaData, columns: tuple[str, ...], groups: Iterable[int], wanted: int
+) -> int | None:
+    """All rows that the footer tells of, up to ``wanted``, if a batch of them is small for sure.
+
+    That is so for small column chunks of a codec that rules out more, even if every value were as
+    long as its whole chunk. None if the pages have to be looked at. The footer may lie about the
+    rows, so a batch must not have more.
+    """
+    longest = min(map(resource_limits.limit, ("parquet_page", "text")))
+    rows, widest = 0, 0
+    for number in groups:
+        group = footer.row_group(number)
+        rows += group.num_rows
+        width = 0
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            if "." in chunk.path_in_schema:  # it may be nested, with several values in a row
+                return None
+            if chunk.path_in_schema in columns:
+                most = chunk.total_compressed_size * _MAX_RATIO.get(chunk.compression, BATCH_BYTES)
+                if not 0 <= most <= longest:
+                    return None
+                is_number = chunk.physical_type not in _UNBOUNDED_TYPES
+                width += _NUMBER_BYTES if is_number else most
+        widest = max(widest, width)
+    rows = max(1, min(rows, wanted))
+    return rows if rows * widest <= BATCH_BYTES else None
 
 
 def _owners(file: pq.ParquetFile) -> list[str]:
@@ -257,7 +337,7 @@ def _longest_of(values: pa.Array) -> int:
 
 def is_encrypted(path: str) -> bool:
     """Whether a file with a plain footer says that its pages are encrypted."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         size = stream.size()
         length = int.from_bytes(stream.read_at(4, size - 8), "little")
         footer = stream.read_at(min(length, _MAX_HEADER_BYTES), max(0, size - 8 - length))

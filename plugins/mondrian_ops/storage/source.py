@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -15,8 +15,8 @@ from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.core.named_types import Declared, is_already
 from mondrian_ops.core.source_options import Csv
-from mondrian_ops.storage import csv_files, parquet_files
-from mondrian_ops.storage.access_policy import check_reading
+from mondrian_ops.storage import csv_files, parquet_files, parquet_pages
+from mondrian_ops.storage.access_policy import check_reading, current_policy
 from mondrian_ops.storage.csv_text import Dialect
 from mondrian_ops.storage.discovery import Format, data_file, data_files, file_format
 from mondrian_ops.storage.locations import name_of, shown
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Source", "Split", "open_source"]
 
 BATCH_ROWS = 131_072
+_SMALL_FILE_ROWS = 4096
+_SMALL_BATCH_BYTES = 1 << 16  # so little that nobody minds its exact size
 _SHORT_BYTES = 64  # a value this short may be repeated without being counted
 _TEXTS = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
@@ -133,18 +135,38 @@ class Source:
                 a value is beyond one of the limits ``parquet_page``, ``text`` and ``inflation``.
             JobError: the access policy does not let jobs read a file.
         """
-        schema = self.schema if columns is None else self._select(columns)
-        groups = None if split is None or split.row_groups is None else range(*split.row_groups)
-        unpacked, most = 0, resource_limits.most_unpacked(self.bytes)
+        names = (self.schema if columns is None else self._select(columns)).names
+        if self.rows < len(self.files) * _SMALL_FILE_ROWS and len(self.files) > 1:
+            dictionaries = False  # dictionaries of many small files take longer to unify
         chosen = files if split is None else [split.file]
+        groups = None if split is None or split.row_groups is None else range(*split.row_groups)
+        one_by_one = self._one_by_one(
+            chosen, groups, names, filter, batch_rows, exact, dictionaries
+        )
+        yield from _joined(one_by_one, batch_rows)
+        if chosen is None and lists:
+            self.refuse_change()
+
+    def _one_by_one(
+        self,
+        chosen: Sequence[int] | None,
+        groups: Sequence[int] | None,
+        names: Sequence[str],
+        keep: pc.Expression | None,
+        batch_rows: int,
+        exact: pc.Expression | None,
+        dictionaries: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches as they come from each file; see :meth:`batches`."""
+        unpacked, most = 0, resource_limits.most_unpacked(self.bytes)
         at: int | None = None
+        is_restricted, longest = current_policy() is not None, resource_limits.limit("text")
         try:
             for at in range(len(self.files)) if chosen is None else chosen:
-                check_reading(self.files[at])
-                for batch in self._of_file(
-                    at, schema.names, filter, batch_rows, groups, dictionaries
-                ):
-                    unpacked += _checked_bytes(self.files[at], batch)
+                if is_restricted:
+                    check_reading(self.files[at])
+                for batch in self._of_file(at, names, keep, batch_rows, groups, dictionaries):
+                    unpacked += _checked_bytes(self.files[at], batch, longest)
                     if unpacked > most:
                         raise InputError(self._inflated())
                     if exact is not None:
@@ -158,8 +180,6 @@ class Source:
         except Exception:
             self.refuse_change(None if chosen is None else at)  # a change explains the error
             raise
-        if chosen is None and lists:
-            self.refuse_change()
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -433,12 +453,48 @@ def _of_hex(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
 
 
-def _checked_bytes(path: str, batch: pa.RecordBatch) -> int:
-    """The bytes of a batch with its dictionaries unpacked; raises InputError for a long value."""
+def _joined(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of up to ``most``: small batches, as of small files, are joined."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        is_large = 2 * batch.num_rows > most or not batch.num_columns
+        held = 0 if is_large else batch.get_total_buffer_size()
+        if waiting and (
+            is_large
+            or rows + batch.num_rows > most
+            or size + held > parquet_pages.BATCH_BYTES
+            or not batch.schema.equals(waiting[0].schema)
+        ):
+            yield _one_of(waiting)
+            waiting, rows, size = [], 0, 0
+        if is_large:
+            yield batch
+            continue
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += held
+    if waiting:
+        yield _one_of(waiting)
+
+
+def _one_of(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _checked_bytes(path: str, batch: pa.RecordBatch, most: int) -> int:
+    """The bytes of a batch with its dictionaries unpacked.
+
+    Raises InputError for a value of more than ``most`` bytes.
+    """
     import pyarrow.compute as pc
 
+    taken: int = batch.get_total_buffer_size()  # where it shares buffers with others, too much
+    if taken <= min(most, _SMALL_BATCH_BYTES) and not any(
+        map(pa.types.is_dictionary, batch.schema.types)
+    ):
+        return taken
     taken = 0
-    most = resource_limits.limit("text")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         taken += column.nbytes
         is_encoded = isinstance(column, pa.DictionaryArray)
