@@ -32,6 +32,7 @@ from benchmarks import (
     samarati,
     scale_out,
     series,
+    small_files,
     speed,
     tds,
 )
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "dag": airflow_dag.beside_empty_dag,
     "pages": pages.listed,
     "publish": publishing.tables,
+    "small_files": small_files.tables,
     "spark": scale_out.spark_engine,
     "fragments": scale_out.figure_10,
     "growth": growth.tables,

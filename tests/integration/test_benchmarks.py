@@ -450,3 +450,15 @@ def test_a_part_takes_the_place_of_what_it_found_before(tmp_path: Path) -> None:
     assert before.index("first") < before.index("old")
     renew(part("two", "new"), page, order)
     assert page.read_text("utf-8") == before.replace("old", "new")
+
+
+@pytest.mark.soak
+def test_many_small_files_are_measured_beside_one(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 500, "--only", "small_files"),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert [row[0] for row in table["rows"]] == ["one file", "5 files"]
