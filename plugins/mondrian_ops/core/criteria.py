@@ -42,13 +42,15 @@ class SensitiveDomain:
 
     ``values`` are distinct and ordered, texts in `one_spelling`; ``counts`` (codes,) int64 has one
     entry per code: the missing value first if it occurs, then ``values``. The values of an
-    ``entity_id`` are ``as_written``: two spellings are two persons.
+    ``entity_id`` are ``as_written``: two spellings are two persons. ``pointed``: whole numbers are
+    the leaves ``70.0`` of a hierarchy.
     """
 
     name: str
     values: pa.Array
     counts: NDArray[np.int64]
     as_written: bool = False
+    pointed: bool = False
 
     @property
     def missing(self) -> bool:
@@ -64,7 +66,7 @@ class SensitiveDomain:
         """Codes (rows,) int32; raises InputError on a value that is not in the profile."""
         values = indexed(column)
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
-            values = values.mapped(text_of)
+            values = values.mapped(lambda each: text_of(each, self.pointed))
         if not self.as_written:
             values = values.mapped(one_spelling)
         codes, unknown = encode_known(values, self.values)

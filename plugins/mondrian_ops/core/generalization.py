@@ -123,13 +123,14 @@ class Published:
 class Attribute(ABC):
     """A quasi-identifier resolved against the whole dataset.
 
-    ``generalization`` is its name in a job.
+    ``generalization`` is its name in a job. ``pointed``: whole numbers are written ``70.0``.
     """
 
     name: str
     type: pa.DataType
     _: KW_ONLY
     generalization: str = ""
+    pointed: bool = False
 
     @abstractmethod
     def encode(self, column: Column) -> Encoded:
@@ -138,6 +139,10 @@ class Attribute(ABC):
     @abstractmethod
     def publish(self, encoded: Encoded, classes: Classes) -> Published:
         """The generalized value of each class."""
+
+    def texts(self, values: pa.Array) -> pa.Array:
+        """The values as they are published where a class has one value."""
+        return text_of(values, self.pointed)
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         """The value of a cut above ``code``, as JSON; None above the missing value."""
@@ -206,7 +211,7 @@ class IntervalAttribute(Attribute):
             }
             columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
         else:
-            to_text = text_of if self.cells is None else edge_text
+            to_text = self.texts if self.cells is None else edge_text
             texts = to_text(first), to_text(last)
             labels = labels_of_pairs(low, high, *texts, exact, "]" if closed else ")")
             columns = {self.name: dictionary_of_texts(pair_of, labels)}
@@ -266,7 +271,7 @@ class TreeAttribute(Attribute):
 
     def encode(self, column: Column) -> Encoded:
         leaves = self.leaves
-        codes, unknown = encode_known(indexed(column).mapped(text_of), leaves)
+        codes, unknown = encode_known(indexed(column).mapped(self.texts), leaves)
         if unknown:
             raise HierarchyError(
                 f"column {self.name!r}: {unknown} row(s) hold values that are not leaves of the "
@@ -394,7 +399,7 @@ class SetAttribute(Attribute):
         # Sorted: the order in which classes were cut would disclose the cuts.
         place = {codes: at for at, codes in enumerate(sorted(set(sets)))}
         ids = np.array([place[codes] for codes in sets], np.int64)
-        texts = text_of(self.domain).to_pylist()
+        texts = self.texts(self.domain).to_pylist()
         labels = pa.array([_set_text(codes, texts) for codes in place], pa.string())
         published = dictionary_of_texts(ids, labels)
         return Published({self.name: starred(published, star)}, ncp, lm, exact, star)

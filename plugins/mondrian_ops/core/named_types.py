@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mondrian_ops.core.encoding import value_type
-from mondrian_ops.core.values import float_text, text_of
+from mondrian_ops.core.values import text_of
 
 __all__ = [
     "CastError",
@@ -157,15 +157,15 @@ class Guess:
         """Whether the texts are what is written for numbers, with a point in whole ones or not."""
         numbers = pc.cast(texts, pa.float64())
         if len(kinds := self._kinds & {"number", "float"}) == 1:
-            own = float_text(numbers, pointed="float" in kinds)
+            own = text_of(numbers, pointed="float" in kinds)
             return kinds if _all_equal(own, texts) else set()
-        own = float_text(numbers)
+        own = text_of(numbers)
         others = pc.invert(pc.equal(own, texts))
         if not pc.any(others).as_py():
             return {"number"} if _any(texts, _WHOLE) else {"number", "float"}
         if _any(texts, _WHOLE):
             return set()
-        pointed = float_text(numbers.filter(others), pointed=True)
+        pointed = text_of(numbers.filter(others), pointed=True)
         return {"float"} if _all_equal(pointed, texts.filter(others)) else set()
 
     def _has_one_scale(self, texts: pa.Array) -> bool:

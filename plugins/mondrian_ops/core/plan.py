@@ -31,7 +31,7 @@ from mondrian_ops.core.encoding import (
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.generalization import Attribute, TreeAttribute
 from mondrian_ops.core.rounding import Round
-from mondrian_ops.core.values import read_value
+from mondrian_ops.core.values import read_value, text_of
 
 __all__ = [
     "Branch",
@@ -88,6 +88,11 @@ class Order:
     leaves: pa.Array = None  # in their order; None: not compared as leaves
     text: bool = False
     named: bool = True  # whether the leaves come from a file, so that conditions may name them
+    pointed: bool = False  # whether whole numbers are written 70.0
+
+    def texts(self, values: pa.Array) -> pa.Array:
+        """The values as the texts that are compared."""
+        return text_of(values, self.pointed)
 
 
 def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
@@ -97,7 +102,9 @@ def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
         order = Order(attribute.type)
         if isinstance(attribute, TreeAttribute):
             leaves = None if attribute.prefix else attribute.leaves
-            order = Order(attribute.type, leaves, text=attribute.prefix, named=attribute.named)
+            order = Order(
+                attribute.type, leaves, attribute.prefix, attribute.named, attribute.pointed
+            )
         orders[attribute.name] = order
     return orders
 

@@ -6,12 +6,14 @@ Each fragment is anonymized alone, but losses and criteria are measured on the w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.cells import Boundaries, Cells, Grid
@@ -51,6 +53,7 @@ class Profile:
     sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
     sensitive columns are in one spelling. ``constant``: quasi-identifiers with one value in all
     rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
+    ``pointed``: the columns whose whole numbers are written ``70.0``.
     """
 
     rows: int
@@ -59,6 +62,7 @@ class Profile:
     counts: Mapping[str, pa.Array]
     constant: tuple[str, ...] = ()
     boundaries: Mapping[str, pa.Array] = field(default_factory=dict)
+    pointed: tuple[str, ...] = ()
 
     def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
         """The quasi-identifiers of ``job``, resolved against this dataset.
@@ -83,31 +87,30 @@ class Profile:
     ) -> Attribute:
         name, type_ = quasi.name, self.types[quasi.name]
         domain = self.domains[name]
-        how = generalization_of(quasi, type_)
+        how, pointed = generalization_of(quasi, type_), name in self.pointed
         match how:
             case "interval" if job.recodes_columns:
                 line = positions(domain, name) if len(domain) else np.zeros(1)
-                hierarchy = Hierarchy.from_order(_texts(domain), line, name)
+                hierarchy = Hierarchy.from_order(_texts(domain, pointed), line, name)
             case "set" if job.recodes_columns:
-                hierarchy = Hierarchy.flat(_texts(domain), name)
+                hierarchy = Hierarchy.flat(_texts(domain, pointed), name)
             case "interval":
                 cells = self._cells(quasi)
                 low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
                 if cells is not None and len(domain):
                     starts, stops = cells.ends(cells.of(domain, name), low, high)
                     low, high = float(starts[0]), float(stops[1])
-                return IntervalAttribute(
-                    name, type_, low, high, cells, job.interval_style == "bounds"
-                )
+                bounds = job.interval_style == "bounds"
+                return IntervalAttribute(name, type_, low, high, cells, bounds, pointed=pointed)
             case "set":
-                return SetAttribute(name, type_, domain)
+                return SetAttribute(name, type_, domain, pointed=pointed)
             case "prefix":
-                hierarchy = Hierarchy.from_prefixes(_texts(domain), name)
+                hierarchy = Hierarchy.from_prefixes(_texts(domain, pointed), name)
             case _ if quasi.ladder is not None:
-                values = domain.to_numpy() if len(domain) else np.zeros(1)
+                values = _line(domain, name) if len(domain) else np.zeros(1)
                 hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
                 if len(domain):
-                    leaves = _texts(domain)
+                    leaves = _texts(domain, pointed)
                     labels = [*leaves, *hierarchy.labels[len(leaves) :]]
                     hierarchy = replace(hierarchy, leaves=leaves, labels=labels)
         if hierarchy is None:
@@ -115,7 +118,9 @@ class Profile:
         count = len(hierarchy.leaves)
         order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(count)
         named = quasi.hierarchy is not None
-        return TreeAttribute(name, type_, hierarchy, order, len(domain), named, generalization=how)
+        return TreeAttribute(
+            name, type_, hierarchy, order, len(domain), named, generalization=how, pointed=pointed
+        )
 
     def _cells(self, quasi: QuasiIdentifier) -> Cells | None:
         """The cells that the values of an interval column are put into, if it has some."""
@@ -129,12 +134,13 @@ class Profile:
         if hierarchy is None:
             return SensitiveDomain(name, values, counts)
         leaves = _leaves(hierarchy, True)
-        place, _ = encode_known(indexed(text_of(values)), leaves)
+        pointed = name in self.pointed
+        place, _ = encode_known(indexed(text_of(values, pointed)), leaves)
         missing = len(counts) - len(values)
         spread = np.zeros(len(leaves) + missing, np.int64)
         spread[:missing] = counts[:missing]
         np.add.at(spread, place.astype(np.int64) - 1 + missing, counts[missing:])
-        return SensitiveDomain(name, leaves, spread)
+        return SensitiveDomain(name, leaves, spread, pointed=pointed)
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
@@ -145,6 +151,7 @@ class Profile:
             "rows": str(self.rows),
             "types": pa.schema(self.types).serialize().to_pybytes().hex(),
             "constant": json.dumps(self.constant),
+            "pointed": json.dumps(self.pointed),
         }
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -159,6 +166,7 @@ class Profile:
             domains=with_prefix(table, "domain:"),
             counts=with_prefix(table, "count:"),
             constant=tuple(json.loads(meta[b"constant"])),
+            pointed=tuple(json.loads(meta[b"pointed"])),
             boundaries=with_prefix(table, "boundaries:"),
         )
 
@@ -206,8 +214,12 @@ class PartialProfile:
 class Profiler:
     """Collects a `Profile` from batches; memory follows the distinct values, not the rows."""
 
-    def __init__(self, job: Job, schema: pa.Schema, hierarchies: Hierarchies) -> None:
+    def __init__(
+        self, job: Job, schema: pa.Schema, hierarchies: Hierarchies, pointed: Sequence[str] = ()
+    ) -> None:
+        """``pointed``: the columns whose whole numbers are written ``70.0``."""
         self._hierarchies = hierarchies
+        self._pointed = tuple(pointed)
         self._rows = 0
         self._types = {name: schema.field(name).type for name in _domain_columns(job)}
         self._sensitive = set(job.sensitive)
@@ -299,7 +311,7 @@ class Profiler:
             if name not in self._quasi:
                 counts[name] = occurrences
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
-        return Profile(self._rows, self._types, domains, counts, constant)
+        return Profile(self._rows, self._types, domains, counts, constant, pointed=self._pointed)
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""
@@ -317,7 +329,7 @@ class Profiler:
             _check_moments(name, by_value.values)
             _check_length(name, by_value.values)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
-            by_value = by_value.mapped(text_of)
+            by_value = by_value.mapped(lambda each: text_of(each, name in self._pointed))
         if name in self._sensitive:
             _check_text(name, by_value.values)
             by_value = by_value.mapped(one_spelling)
@@ -459,10 +471,8 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         raise JobError(
             f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
         )
-    if quasi.ladder is not None and not binary:
-        raise JobError(
-            f"{where} cannot use a ladder; a ladder needs whole or floating-point numbers"
-        )
+    if quasi.ladder is not None and not number:
+        raise JobError(f"{where} cannot use a ladder; a ladder needs numbers")
     if quasi.grid is None:
         return how
     if not (number or has_days):
@@ -474,9 +484,17 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     return how
 
 
-def _texts(domain: pa.Array) -> list[str]:
+def _line(domain: pa.Array, name: str) -> NDArray[Any]:
+    """Numbers in ascending order, as NumPy has them; exact decimals as floating-point numbers."""
+    if pa.types.is_decimal(domain.type):
+        return positions(domain, name)
+    numbers: NDArray[Any] = domain.to_numpy()
+    return numbers
+
+
+def _texts(domain: pa.Array, pointed: bool) -> list[str]:
     """The texts of the values as they are published; one empty text if there is no value."""
-    return text_of(domain).to_pylist() or [""]
+    return text_of(domain, pointed).to_pylist() or [""]
 
 
 def as_list(values: pa.Array) -> pa.Array:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, indexed, value_type
 from mondrian_ops.core.plan import Branch, Leaf, Order, Plan, edges_of, scalar_of
-from mondrian_ops.core.values import text_of
 from mondrian_ops.native.classes import route_rows
 
 __all__ = ["Router"]
@@ -85,7 +84,7 @@ class Router:
         as_text = order.text or order.leaves is not None
         if not as_text and _has_numpy_order(value_type(column.type)):
             return _primitive_places(as_array(column), edges)
-        by_value = indexed(column).mapped(text_of) if as_text else indexed(column)
+        by_value = indexed(column).mapped(order.texts) if as_text else indexed(column)
         if order.leaves is None:
             return _places_of(by_value.values, edges)[by_value.indices]
         return _places_among(order.leaves, by_value.values, edges)[by_value.indices]

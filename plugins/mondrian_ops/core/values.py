@@ -17,7 +17,6 @@ __all__ = [
     "after",
     "before",
     "date_or_number",
-    "float_text",
     "greatest_below",
     "json_value",
     "one_spelling",
@@ -37,19 +36,19 @@ _BLANKS = r"[\p{Z}\p{Cc}]+"
 _PLAIN = "^[!-~]+( [!-~]+)*$"  # ASCII words, one space apart: needs no change
 
 
-def text_of(values: pa.Array) -> pa.Array:
-    """The values as text, as they are published where a class has one value."""
+def text_of(values: pa.Array, pointed: bool = False) -> pa.Array:
+    """The values as text, as they are published where a class has one value.
+
+    ``pointed``: whole floating-point numbers as Python writes them, ``70.0``.
+    """
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
-    return values.cast(pa.string())
-
-
-def float_text(values: pa.Array, pointed: bool = False) -> pa.Array:
-    """Floating-point numbers as text; ``pointed``: whole ones as Python writes them, ``70.0``."""
     texts = values.cast(pa.string())
-    return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0") if pointed else texts
+    if pointed and pa.types.is_floating(values.type):
+        return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
+    return texts
 
 
 def one_spelling(values: pa.Array) -> pa.Array:

@@ -174,7 +174,9 @@ def profile(run: Run, splits: Iterable[Message]) -> Iterator[Message]:
 def draft(run: Run, profiles: Iterable[Message]) -> Iterator[Message]:
     """Decide on the profiles and samples of all splits, and save the draft."""
     dataset = run.dataset
-    profiler = Profiler(dataset.job, dataset.source.schema, dataset.hierarchies)
+    profiler = Profiler(
+        dataset.job, dataset.source.schema, dataset.hierarchies, dataset.source.pointed
+    )
     sampled: dict[str, list[Message]] = {"sample": [], "pilot": []}
     for message in profiles:
         if message.kind == "profile":  # merged as they come: together they can be far larger

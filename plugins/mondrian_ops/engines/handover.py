@@ -164,7 +164,8 @@ class RunState(_Handed):
     numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
     empty where no column is recoded as a whole, and None until it is chosen. ``dependencies``:
     :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``unattainable``: the rows of a
-    series' night cannot be published, for this reason. The others are as in a report.
+    series' night cannot be published, for this reason. ``source``: how the input was read. The
+    others are as in a report.
     """
 
     rows: int
@@ -180,6 +181,7 @@ class RunState(_Handed):
     recoding: Mapping[str, Any] | None = None
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Profiling:
         profiled, (raw, _) = profiled_columns(job), raw_columns(dataset)
         columns = {"sample": profiled, "pilot": [*dict.fromkeys([*profiled, *raw])]}
         self.columns = columns["pilot"]
-        self.profiler = Profiler(job, source.schema, dataset.hierarchies)
+        self.profiler = Profiler(job, source.schema, dataset.hierarchies, source.pointed)
         self.samples = {
             name: SampledRows(source, columns[name], size, job.partitioning.seed, first_row)
             for name, size in sizes.items()

@@ -233,7 +233,7 @@ def anonymize(
     typed = storage.in_types(read, types, job.csv)
     changed = [name for name in columns if _differ(read[name], typed[name])]
     declared = pa.schema([each for each in callers.declared if each.name not in changed])
-    source = TableSource.of(typed, callers.index, declared)
+    source = replace(TableSource.of(typed, callers.index, declared), types=types)
     if job.compares_people:
         raise JobError(
             "overlap: a release in memory is not recorded in the catalogue; remove overlap, or run "

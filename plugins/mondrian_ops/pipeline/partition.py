@@ -224,6 +224,7 @@ def _waiting(run: Run, reason: str) -> RunState:
         ),
         recoding={},
         unattainable=reason,
+        source=source.read_as,
     )
 
 
@@ -326,6 +327,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
             note=_note(run, fragments),
         ),
         recoding=None if job.recodes_columns else {},
+        source=source.read_as,
     )
 
 

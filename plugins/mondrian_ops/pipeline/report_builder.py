@@ -9,6 +9,7 @@ from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
+from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def assembled(
         },
         summaries=[summary.to_dict() for summary in summaries],
         columns=state.columns,
+        source=state.source,
         generalizations=state.generalizations,
         partitioning=state.partitioning,
         cut={} if job.recodes_columns else state.cut,
@@ -70,7 +72,12 @@ def assembled(
         dependencies=state.dependencies,
         notes=[
             note
-            for note in (state.constant, state.partitioning["note"], _refit_note(boundaries))
+            for note in (
+                state.constant,
+                statements.numberlike(state.source.get("numberlike", ())),
+                state.partitioning["note"],
+                _refit_note(boundaries),
+            )
             if note
         ],
         series=None if night is None else _night(night, waiting, boundaries),

@@ -38,12 +38,14 @@ def build(
     requested_by: str | None = None,
     run_type: str | None = None,
     series: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report of one run.
 
     job: ``Job.to_dict()``.
     rows: ``{"input", "published", "suppressed"}``, and in a series ``waited`` and ``waiting``.
     series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
+    source: how the input was read, see :class:`~mondrian_ops.report.document.Source`.
     class_sizes: pairs (size, number of classes of that size), as recounted from the files.
     class_persons: where k counts persons, triples (persons, number of classes with so many, rows
         of these); risks are of persons then.
@@ -88,6 +90,7 @@ def build(
         "run_type": run_type,
         "job": dict(job),
         "input": job.get("input"),
+        **({"source": dict(source)} if source else {}),
         "columns": dict(columns),
         "rows": dict(rows),
         **({} if series is None else {"series": dict(series)}),

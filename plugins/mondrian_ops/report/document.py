@@ -32,6 +32,7 @@ __all__ = [
     "ReportedJob",
     "SeriesNight",
     "SharedBoundaries",
+    "Source",
     "json_content",
     "parsed",
     "unmeasured",
@@ -216,6 +217,25 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """How the input was read: its ``format`` and number of files, and which texts are missing.
+
+    Of CSV files ``separators``, ``encodings`` and the ``decimal`` mark, and ``numberlike``, the
+    columns of text that look like numbers. ``types`` are those that the job names, or were found in
+    CSV files, by column.
+    """
+
+    format: str
+    files: int = 1
+    separators: Names = ()
+    encodings: Names = ()
+    decimal: str = "."
+    types: Mapping[str, str] = field(default_factory=dict)
+    missing: Names = ()
+    numberlike: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """An option that the job may leave to us: its value in the job, and the value used."""
 
@@ -277,6 +297,7 @@ class Report:
     run_type: str | None = None
     job: ReportedJob
     input: str | None = None
+    source: Source | None = None
     columns: Columns = field(default_factory=Columns)
     rows: Rows
     series: SeriesNight | None = None

@@ -6,7 +6,7 @@ attacks named are those of ``docs/privacy.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "limits_of",
     "maker",
     "night",
+    "numberlike",
     "partitioning",
     "promise",
     "published_raw",
@@ -36,14 +37,18 @@ __all__ = [
     "requested",
     "rows_read",
     "sensitive_raw",
+    "source",
     "summary",
     "timestamp",
+    "types",
     "undone",
     "used",
     "warning",
 ]
 
 MAX_NAMES = 20
+_FORMATS = {"csv": "CSV", "parquet": "Parquet"}
+_NAMELESS = "''"
 _SLACK = 1e-9  # of rounding, in entropy and t
 
 
@@ -283,6 +288,44 @@ def maker(made_by: object) -> str:
         return "the command line or Python"
     dag_id, _, group = str(made_by).partition("/")
     return f"the DAG {dag_id!r}" + (f" (group {group!r})" if group else "")
+
+
+def source(report: Report) -> str:
+    """How the input was read; empty where the report does not say."""
+    read = report.source
+    if read is None:
+        return ""
+    plural = "" if read.files == 1 else "s"
+    facts = [f"{_FORMATS.get(read.format, read.format)}, {number(read.files)} file{plural}"]
+    if read.separators:
+        facts.append("separator " + " and ".join(map(_quoted, read.separators)))
+    facts += [f"encoding {' and '.join(read.encodings)}"] if read.encodings else []
+    facts += [f"decimal mark {_quoted(read.decimal)}"] if read.decimal != "." else []
+    if read.missing:
+        facts.append(f"missing values {', '.join(map(_quoted, read.missing))}")
+    return "; ".join(facts)
+
+
+def types(report: Report) -> str:
+    """The types of columns that the job names or that were found; empty without any."""
+    named = report.source.types if report.source else {}
+    return ", ".join(f"{name or _NAMELESS}: {kind}" for name, kind in named.items())
+
+
+def _quoted(text: str) -> str:
+    return "tab" if text == "\t" else repr(text)
+
+
+def numberlike(names: Iterable[str]) -> str:
+    """The note on columns of text that look like numbers; empty without any."""
+    listed = ", ".join(map(repr, names))
+    if not listed:
+        return ""
+    return (
+        f"columns that look like numbers but are text: {listed}. Some of their texts are not "
+        "written as a number is, such as 007, +5, 1E5, or 250.10 beside 250.1; if they are "
+        "numbers, say so in the job's types"
+    )
 
 
 def promise(job: Mapping[str, Any]) -> str:

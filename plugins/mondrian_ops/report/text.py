@@ -136,6 +136,7 @@ def _rest(report: Report, width: int, paint: Paint) -> list[str]:
     policy = kept if columns.raw else "dropped"
     facts = (
         ("warning", statements.warning(report)),
+        ("read as", statements.source(report)),
         ("algorithm", report.job.algorithm),
         ("cut", ": ".join(filter(None, (cut.used, cut.reason))) if cut else ""),
         ("recoding", report.recoding.summary if report.recoding else ""),

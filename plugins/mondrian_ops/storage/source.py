@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.core import resource_limits
+from mondrian_ops.core import named_types, resource_limits
 from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.core.named_types import Declared, is_already
@@ -78,8 +78,8 @@ class Source:
         types: by column, the type that the job names, or that was found in CSV files.
         csv: how the job says that CSV files are read, and which texts are missing values.
         dialects: by CSV file, the separator and encoding.
-        numberlike: columns of CSV files that look like numbers but are read as text.
         empty: columns of CSV files without any value, so that their type says nothing.
+        read_as: how the input is read, as a report shows it.
     """
 
     url: str
@@ -94,14 +94,27 @@ class Source:
     types: Mapping[str, str] = field(default_factory=dict)
     csv: Csv = Csv()  # noqa: RUF009 - frozen
     dialects: tuple[Dialect, ...] = ()
-    numberlike: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
+    read_as: Mapping[str, Any] = field(default_factory=dict)
     _read: pa.Schema | None = field(default=None, repr=False)  # the types in the files
 
     @cached_property
     def rows(self) -> int:
         """Exact number of rows."""
         return sum(map(sum, self._groups))
+
+    @property
+    def pointed(self) -> list[str]:
+        """The columns whose whole numbers are written ``70.0``."""
+        return [name for name, kind in self.types.items() if kind == "float"]
+
+    @property
+    def type_names(self) -> dict[str, str]:
+        """The types of all columns that a job can name, as ``types`` of a job names them.
+
+        A job with these types reads a later input in them.
+        """
+        return {**named_types.type_names(self.schema), **self.types}
 
     def batches(
         self,
@@ -315,7 +328,6 @@ class Source:
             "_read": _of_hex(value["_read"]),
             "csv": Csv.read(value["csv"]),
             "dialects": tuple(Dialect(**each) for each in value["dialects"]),
-            "numberlike": tuple(value["numberlike"]),
             "empty": tuple(value["empty"]),
             "_groups": [tuple(groups) for groups in value["_groups"]],
             "index": tuple(value["index"]),
@@ -399,7 +411,6 @@ def open_source(
         index = parquet_files.index_columns(schema)
         found["types"] = inspected.types
         found["dialects"] = tuple(inspected.dialects)
-        found["numberlike"] = inspected.numberlike
         found["empty"] = inspected.empty
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
@@ -413,6 +424,8 @@ def open_source(
         if needed is not None:
             wanted = {name: each for name, each in wanted.items() if name in needed}
         source = _typed(source, wanted)
+    read_as = _read_as(source, () if kind == "parquet" else inspected.numberlike)
+    source = replace(source, read_as=read_as)
     if source.rows == 0 and not may_be_empty:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return source
@@ -443,6 +456,24 @@ def _typed(source: Source, types: Mapping[str, str]) -> Source:
     )
     declared = pa.schema([each for each in source.declared if each.name not in tried])
     return replace(source, schema=schema, declared=declared, types=dict(types))
+
+
+def _read_as(source: Source, numberlike: Sequence[str]) -> dict[str, Any]:
+    """How a source is read, for its report."""
+    csv, dialects = source.csv, source.dialects
+    of_csv = {
+        "separators": sorted({each.separator for each in dialects}),
+        "encodings": sorted({each.encoding for each in dialects}),
+        "decimal": csv.decimal,
+        "numberlike": list(numberlike),
+    }
+    return {
+        "format": source.format,
+        "files": len(source.files),
+        "types": dict(source.types),
+        "missing": list(csv.missing),
+        **(of_csv if dialects else {}),
+    }
 
 
 def _hex(schema: pa.Schema) -> str:

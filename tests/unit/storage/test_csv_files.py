@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
 import os
+import tarfile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +14,8 @@ import pytest
 
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import csv_files, open_source
+from mondrian_ops.core.source_options import Csv
+from mondrian_ops.storage import Source, csv_files, open_source
 from source_samples import csv_file, read
 
 
@@ -267,3 +271,149 @@ def test_only_the_columns_that_matter_are_read(tmp_path, monkeypatch):
     (batch,) = source.batches(["zip"], pc.field("age") > 6)
     assert batch.to_pydict() == {"zip": [100]}
     assert read_columns == [["age", "zip"], ["zip", "age"]]
+
+
+def described(source):
+    """Its rows, and separator and encoding of its first file."""
+    dialect = source.dialects[0]
+    return read(source).to_pydict(), dialect.separator, dialect.encoding
+
+
+ROWS = {"name": ["Müller", None, "Ñu"], "n": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_csv_separator_and_encoding_are_found_where_they_are_certain(tmp_path, mark, encoding):
+    text = "name;n\nMüller;1\n;2\nÑu;3\n".replace(";", mark)
+    source = open_source(csv_file(tmp_path / "p.csv", text.encode(encoding)))
+    assert described(source) == (ROWS, mark, encoding.removesuffix("-sig"))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("latin-1", "iso8859-1"), ("cp1252", "cp1252"), ("utf-16-le", "utf-16-le")],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_csv_other_encodings_are_named(tmp_path, encoding, name, ending):
+    text = "name;n\nMüller;1\n;2\nÑu;3\n".encode(encoding)
+    path = csv_file(tmp_path / f"p.{ending}", gzip.compress(text) if "gz" in ending else text)
+    assert described(open_source(path, csv=Csv(encoding=encoding))) == (ROWS, ";", name)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "message"),
+    [
+        (Csv(), "a,b;c\n1,2;3\n", "separator is not certain, for ',' and ';' both .*csv.separator"),
+        (Csv(encoding="ascii"), "a,b\n1,2\nü,3\n", r"p\.csv, line 3: not text of .* ascii"),
+        (Csv(encoding="utf-16"), b"\xff\xfea\0,\0b\0\n\0\x00\xd8,\0", r"not text of the encoding"),
+    ],
+)  # fmt: skip
+def test_csv_what_is_not_certain_or_wrong_is_refused(tmp_path, asked, text, message):
+    with pytest.raises(InputError, match=message):
+        open_source(csv_file(tmp_path / "p.csv", text), csv=asked)
+
+
+def test_csv_a_named_separator_is_used(tmp_path):
+    path = csv_file(tmp_path / "p.csv", "a,b;c\n1,2;3\n")
+    assert read(open_source(path, csv=Csv(separator=";"))).to_pydict() == {"a,b": ["1,2"], "c": [3]}
+
+
+def test_csv_files_of_one_source_may_differ_in_separator_and_encoding(tmp_path):
+    csv_file(tmp_path / "a.csv", "a,b\nx,1\n")
+    csv_file(tmp_path / "b.csv", "b;a\n2;ü\n".encode("utf-16"))
+    source = open_source(str(tmp_path))
+    assert read(source).to_pydict() == {"a": ["x", "ü"], "b": [1, 2]}
+    assert source.read_as["separators"] == [",", ";"]
+    assert source.read_as["encodings"] == ["utf-16", "utf-8"]
+    assert Source.from_json(json.loads(json.dumps(source.to_json()))) == source
+
+
+def tar(content):
+    """A tar archive of one file."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo("people.csv")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("p.csv", b'{"a": 1}\n{"a": 2}\n', "JSON"),
+        ("p.csv", b'[\n {"a": 1}]', "JSON"),
+        ("p.csv.gz", gzip.compress(b'{"a": 1}\n'), "JSON"),
+        ("p.csv", b"PK\x03\x04rest", "a zip archive or an Excel workbook"),
+        ("p.csv", gzip.compress(b"a,b\n1,2\n"), "compressed by gzip; let its name end in .csv.gz"),
+        ("p.csv.gz", gzip.compress(tar(b"a,b\n1,2\n")), "a tar archive"),
+        ("p.csv.gz", gzip.compress(b"PAR1rest"), "a Parquet file"),
+        ("p.csv", b"PAR1rest", "a Parquet file"),
+        ("p.csv", b"<!DOCTYPE html><p>", "XML or HTML"),
+    ],
+)
+def test_what_is_no_csv_is_refused_as_what_it_is(tmp_path, name, content, what):
+    with pytest.raises(InputError, match=rf"{name}: no CSV file but {what}"):
+        open_source(csv_file(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("text", ["{a},b\n1,2\n", "[a],b\n1,2\n", "<a>,b\n1,2\n"])
+def test_unusual_names_are_no_other_format(tmp_path, text):
+    assert open_source(csv_file(tmp_path / "p.csv", text)).rows == 1
+
+
+def test_csv_limits_hold_in_other_encodings(tmp_path):
+    text = ("a,b\nx,1\n" + "y" * 4000 + ",2\n").encode("utf-16")
+    path = csv_file(tmp_path / "p.csv.gz", gzip.compress(text))
+    with (
+        resource_limits.changed(csv_line=1000),
+        pytest.raises(InputError, match=r"p\.csv\.gz, line 3: a line"),
+    ):
+        open_source(path)
+
+
+TYPED = 'zip,day,n,amount\n007,2024-01-31,"12,5",1.5\n-,2024-02-29,"+3","1.25"\n'
+
+
+def test_csv_types_that_the_job_names(tmp_path):
+    types = {"zip": "integer", "day": "timestamp", "n": "text", "amount": "decimal"}
+    source = open_source(
+        csv_file(tmp_path / "p.csv", TYPED), types=types, csv=Csv(missing=("-", "NA"))
+    )
+    assert source.schema.types == [
+        pa.int64(), pa.timestamp("us"), pa.string(), pa.decimal128(18, 2)
+    ]  # fmt: skip
+    table = read(source)
+    assert table["zip"].to_pylist() == [7, None]
+    assert table["n"].to_pylist() == ["12,5", "+3"]
+    assert table["amount"].cast(pa.string()).to_pylist() == ["1.50", "1.25"]
+    (batch,) = source.batches(["n"], pc.field("zip") == 7)
+    assert batch.to_pydict() == {"n": ["12,5"]}
+
+
+def test_csv_decimal_commas(tmp_path):
+    path = csv_file(tmp_path / "p.csv", "a;b;c\n1,5;2,50;1.5\n3;3,00;2,5\n")
+    source = open_source(path, csv=Csv(decimal=","))
+    assert source.schema.types == [pa.float64(), pa.decimal128(18, 2), pa.string()]
+    assert read(source)["a"].to_pylist() == [1.5, 3.0]
+    source = open_source(path, csv=Csv(decimal=","), types={"a": "decimal"})
+    assert read(source)["a"].cast(pa.string()).to_pylist() == ["1.5", "3.0"]
+
+
+@pytest.mark.parametrize("value", ["61\u00a0", "61\x0c", '"61\n"', "V70.0", "Canary"])
+def test_csv_a_value_that_is_none_of_its_type_is_located(tmp_path, value):
+    text = f'age,note\n{"60,x" + chr(10)}\n60,"two\nlines"\n{value},y\n70,z\n'
+    path = csv_file(tmp_path / "p.csv", text)
+    source = open_source(path)  # where no type is named, the column is text
+    assert read(source)["age"].to_pylist() == ["60", "60", value.strip('"'), "70"]
+    line = 7 if "\n" in value else 6
+    with pytest.raises(InputError, match=rf"p\.csv, line {line}: column 'age'") as caught:
+        open_source(path, types={"age": "integer"})
+    assert "Canary" not in str(caught.value)
+    assert "types.age" in str(caught.value)
+
+
+def test_csv_columns_that_look_like_numbers_are_reported(tmp_path):
+    path = csv_file(tmp_path / "p.csv", "a,b,c,d\n007,1,x,+4917\n008,2,y,1E5\n")
+    assert open_source(path).read_as["numberlike"] == ["a", "d"]
