@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -191,3 +192,19 @@ def test_the_report_says_how_the_file_was_read(tmp_path):
     html = (tmp_path / "out" / "_report.html").read_text("utf-8")
     for text in ("separator &#39;;&#39;", "encoding utf-16", "code: number, n: text"):
         assert text in html
+
+
+@pytest.mark.parametrize("how", ["prefix", "set", "hierarchy:weights.csv", "ladder:5/10", "grid:5"])
+@pytest.mark.parametrize("algorithm", ["mondrian", "tds"])
+def test_floats_of_python_are_generalized_as_they_are_written(tmp_path, how, algorithm):
+    if how.startswith("grid") and algorithm == "tds":
+        return
+    (tmp_path / "weights.csv").write_text("70.0;light;*\n71.25;light;*\n80.0;heavy;*\n")
+    weights = ["70.0", "71.25", "80.0"]
+    lines = [f"{weight},{illness}\n" for weight in weights for illness in ("a", "b")]
+    (tmp_path / "p.csv").write_text("code,illness\n" + "".join(lines))
+    job = job_of(tmp_path, "p.csv", quasi_identifiers=[f"code={how}"], algorithm=algorithm)
+    rows, report = released(replace(job, base_dir=str(tmp_path)))
+    assert report["source"]["types"]["code"] == "float"
+    if not how.startswith("grid"):
+        assert sorted(rows["code"].to_pylist()) == sorted(weights * 2)

@@ -40,8 +40,8 @@ _SURE = 10**10
 
 _BLANK = " \t"
 _NUMBERS = ("integer", "number", "float", "decimal")
-_INTEGER = r"^(0|-?[1-9]\d{0,18})$"
-_PLAIN = r"^-?(0|[1-9]\d{0,37})(\.\d{1,38})?$"
+_INTEGER = r"^(0|-?[1-9]\d*)$"
+_PLAIN = r"^-?(0|[1-9]\d*)(\.\d+)?$"
 _WHOLE = r"^[^.]*$"
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
@@ -146,12 +146,14 @@ class Guess:
                 return {"integer", "number"}
             return {"integer"} if "integer" in self._kinds else self._floats(texts)
         plain = _with_point(texts, self.decimal)
-        if plain is None or not _all(plain, _PLAIN) or _has_minus_zero(plain):
+        if plain is None or _has_minus_zero(plain):
             return set()
-        fits = self._floats(plain) if self._kinds & {"number", "float"} else set()
-        if "decimal" in self._kinds and self._has_one_scale(plain):
-            fits.add("decimal")
-        return fits
+        if self._kinds & {"number", "float"}:
+            if not _all(plain, _PLAIN):
+                return set()
+            fits = self._floats(plain)
+            return fits | self._decimals(plain) if "decimal" in self._kinds else fits
+        return self._decimals(plain)
 
     def _floats(self, texts: pa.Array) -> set[str]:
         """Whether the texts are what is written for numbers, with a point in whole ones or not."""
@@ -168,15 +170,16 @@ class Guess:
         pointed = text_of(numbers.filter(others), pointed=True)
         return {"float"} if _all_equal(pointed, texts.filter(others)) else set()
 
-    def _has_one_scale(self, texts: pa.Array) -> bool:
+    def _decimals(self, texts: pa.Array) -> set[str]:
         """Whether all numbers so far have as many decimals, and no more digits than fit."""
         if self._scale is None:
             self._scale = pc.min(_decimals(texts)).as_py()
-        if not self._scale or not _all(texts, rf"\.\d{{{self._scale}}}$"):
-            return False
+        pattern = rf"^-?(0|[1-9]\d*)\.\d{{{self._scale}}}$"
+        if not 0 < self._scale < _MOST_DIGITS or not _all(texts, pattern):
+            return set()
         longest = pc.max(pc.binary_length(texts)).as_py()
         self._whole = max(self._whole, longest - self._scale - 1)
-        return self._scale + self._whole <= _MOST_DIGITS
+        return {"decimal"} if self._scale + self._whole <= _MOST_DIGITS else set()
 
 
 def type_of(name: str, scale: int = 0, whole: int = 1) -> pa.DataType:

@@ -62,6 +62,8 @@ class PublishedLabels(ABC):
     PrivacyError, which names the column, on a text that is no label of it.
     """
 
+    pointed = False  # whether whole floating-point numbers are written 70.0
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -92,17 +94,28 @@ def labels_of_job(
     domains: Mapping[str, pa.Array],
     boundaries: Mapping[str, pa.Array],
     hierarchies: Mapping[str, Hierarchy],
+    pointed: Sequence[str] = (),
 ) -> dict[str, PublishedLabels]:
     """By quasi-identifier of the job, what reads its labels.
 
     ``types`` and ``domains`` by column: the type of its values, and those that occur in the whole
     dataset in ascending order, of intervals the ends at least. ``boundaries``: of the columns to
-    which the nights of a series give them. ``hierarchies``: those from files.
+    which the nights of a series give them. ``hierarchies``: those from files. ``pointed``: the
+    columns of floating-point numbers whose whole ones are written ``70.0``.
     """
-    return {
-        quasi.name: _labels_of(quasi, job, types, domains, boundaries, hierarchies)
-        for quasi in job.quasi_identifiers
-    }
+    labels = {}
+    for quasi in job.quasi_identifiers:
+        name = quasi.name
+        of_texts = {**domains, name: _texts(domains[name], True)} if name in pointed else domains
+        how = _generalization(quasi, _plain(types[name]))
+        read_as = domains if how == "interval" or quasi.ladder is not None else of_texts
+        labels[name] = _labels_of(quasi, job, types, read_as, boundaries, hierarchies)
+        labels[name].pointed = name in pointed
+    return labels
+
+
+def _generalization(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
+    return quasi.generalization or ("set" if _is_unordered(type_) else "interval")
 
 
 def _labels_of(
@@ -115,7 +128,7 @@ def _labels_of(
 ) -> PublishedLabels:
     name, domain = quasi.name, domains[quasi.name]
     type_ = _plain(types[name])
-    how = quasi.generalization or ("set" if _is_unordered(type_) else "interval")
+    how = _generalization(quasi, type_)
     if how == "interval":
         if quasi.grid is not None and not job.recodes_columns:
             return IntervalLabels(name, _GridScale(type_, domain, quasi.grid, quasi.origin))
@@ -380,7 +393,9 @@ class TreeLabels(PublishedLabels):
     ) -> Flags:
         number, missing, star = self._read(labels)
         leaf_of = self._leaf_of
-        node = np.array([leaf_of.get(text, -1) for text in _texts(values).to_pylist()], np.int64)
+        node = np.array(
+            [leaf_of.get(text, -1) for text in _texts(values, self.pointed).to_pylist()], np.int64
+        )
         node, wanted = node[value_of], number[label_of]
         is_value = _nulls(values)[value_of]
         covered = star[label_of] | (missing[label_of] & is_value)
@@ -429,7 +444,7 @@ class PrefixLabels(PublishedLabels):
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
-        texts, values = _texts(labels[0]), _texts(values)
+        texts, values = _texts(labels[0]), _texts(values, self.pointed)
         missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
         label = texts.take(pa.array(label_of))
         value = values.take(pa.array(value_of))
@@ -487,7 +502,7 @@ class SetLabels(PublishedLabels):
     ) -> Flags:
         texts = _texts(labels[0])
         missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
-        values = _texts(values)
+        values = _texts(values, self.pointed)
         value = _places(values, self._domain)[value_of]
         label, member, _ = self._members(texts, missing)
         size = len(self._domain) + 1
@@ -599,12 +614,16 @@ def _comparable(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return values
 
 
-def _texts(values: pa.Array) -> pa.Array:
-    """The values as they are written where a class has one of them."""
+def _texts(values: pa.Array, pointed: bool = False) -> pa.Array:
+    """The values as they are written where a class has one of them.
+
+    ``pointed``: whole floating-point numbers end in ``.0``.
+    """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_floating(values.type):
-        values = _comparable(values, _plain(values.type))
+        texts = _comparable(values, _plain(values.type)).cast(pa.string())
+        return pc.replace_substring_regex(texts, r"^(-?[0-9]+)$", r"\1.0") if pointed else texts
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 

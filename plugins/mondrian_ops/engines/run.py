@@ -138,6 +138,7 @@ class Run:
             profile.domains,
             profile.boundaries,
             self.dataset.hierarchies,
+            profile.pointed,
         )
 
     @property

@@ -92,7 +92,12 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     job = replace(job, interval_style="text")
     anonymizer, profile = _anonymizer(job, run), run.draft.profile
     labels = labels_of_job(
-        job, profile.types, profile.domains, profile.boundaries, run.dataset.hierarchies
+        job,
+        profile.types,
+        profile.domains,
+        profile.boundaries,
+        run.dataset.hierarchies,
+        profile.pointed,
     )
     fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     parts, counter = list[verification.PartCount](), None
