@@ -84,8 +84,8 @@ def _gathered(
     pool = storage.open_source(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
-    kept_as = {"types": drop.types, "read_as": drop.read_as}
-    return night, replace(pool, declared=pa.schema(declared), **kept_as)
+    as_read = replace(pool, types=drop.types, read_as=drop.read_as)
+    return night, replace(as_read, declared=pa.schema(declared))
 
 
 def _batches(
