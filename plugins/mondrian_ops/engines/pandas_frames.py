@@ -245,7 +245,7 @@ def _text(column: pa.ChunkedArray, dtype: Any) -> Any:
     if not isinstance(dtype, pd.StringDtype) and not pd.api.types.is_object_dtype(dtype):
         dtype = pd.Series([""]).dtype  # object in pandas 2, str in pandas 3
     if pd.api.types.is_object_dtype(dtype):
-        return _objects(column)
+        return pd.Series(_objects(column), dtype=object)  # of an array pandas 3 would make str
     return dtype.__from_arrow__(_plain_text(column))
 
 
