@@ -180,6 +180,7 @@ def anonymize_each(
     *,
     cores: Any = 1,
     asset: AssetAlias | None = None,
+    by_night: Asset | None = None,
     stewards: Sequence[str] = (),
     on_refusal: OneOrMore = (),
     on_waiting: OneOrMore = (),
@@ -202,6 +203,8 @@ def anonymize_each(
     that needs one release by its Asset.
 
     :param jobs: the output of a task that returns a list of jobs (mappings or paths).
+    :param by_night: an Asset that gets an event per release, with the date in the release's output
+        as its partition: for jobs of one dataset.
 
     The other parameters are those of :func:`anonymize_tasks`. Returns ``wrap_up``.
     """
@@ -237,7 +240,8 @@ def anonymize_each(
         task_id="wrap_up",
         map_index_template="{{ task.release_name }}",
         summaries=anonymize.output,
-        outlets=[] if asset is None else [asset],
+        outlets=[each for each in (asset, by_night) if each is not None],
+        by_night=by_night is not None,
         stewards=list(stewards),
         on_refusal=Notifiers.of(on_refusal),
         on_waiting=Notifiers.of(on_waiting),

@@ -66,7 +66,10 @@ def test_installed_it_does_from_the_root_what_the_readme_says(wheel: Path, tmp_p
 def test_it_brings_the_dags_and_what_their_forms_name(wheel: Path, tmp_path: Path) -> None:
     settings = installed(wheel, tmp_path / "site")
     init = ("-S", "-m", "mondrian_ops", "init", str(tmp_path / "home"))
-    first = called(Path("/"), *init, **settings).splitlines()
+    printed = called(Path("/"), *init, **settings)
+    first = printed.partition("\n\n")[0].splitlines()
+    assert "mondrian_sweep is not paused" in printed
+    assert "Next: trigger mondrian_anonymize" in printed
     names = [
         *sorted(f"dags/{path.name}" for path in (CHECKOUT / "dags").glob("*.py")),
         *sorted(str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("include/*/*")),
@@ -74,7 +77,7 @@ def test_it_brings_the_dags_and_what_their_forms_name(wheel: Path, tmp_path: Pat
     assert first == [str(tmp_path / "home" / name) for name in names]
     changed = Path(first[0])
     changed.write_text("mine")
-    again = called(Path("/"), *init, **settings).splitlines()
+    again = called(Path("/"), *init, **settings).partition("\n\n")[0].splitlines()
     assert again == [f"{line}: is there already, not changed" for line in first]
     assert changed.read_text() == "mine"
 

@@ -11,6 +11,7 @@ from typing import Any
 from local_airflow import CHECKOUT, LocalAirflow
 
 FAILING_DAGS = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "failing_dags.py"
+APART = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "apart.py"
 KILLED_ONCE = Path(__file__).parents[1] / "servers" / "airflow" / "dags" / "killed_once.py"
 CALM = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1"}
 """A scheduler that has nothing to do looks once a second: five times take a quarter of a core."""
@@ -76,6 +77,9 @@ def copied(root: Path) -> Path:
     shutil.copytree(CHECKOUT / "include", root / "include")
     shutil.copytree(CHECKOUT / "dags", root / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(FAILING_DAGS, root / "dags")
+    shutil.copy(APART, root / "dags")
+    (root / "include" / "apart").mkdir()
+    (root / "include" / "apart" / "visits.yaml").write_text("{k: 2, quasi_identifiers: [age]}")
     return root
 
 

@@ -28,6 +28,16 @@ def _schema(_options: argparse.Namespace) -> int:
     return 0
 
 
+_NEXT = """
+The DAG mondrian_sweep is not paused when Airflow finds it: every hour it removes working files that
+no run needs, below what `[mondrian_ops] allowed_outputs` lists. The other DAGs wait for you.
+
+Next: trigger mondrian_anonymize in Airflow; its form is filled in for the example data. For a drop
+every night put a job into {folder}/include/jobs, files named by their day into
+{folder}/data/landing/DATASET, and unpause mondrian_nightly.
+"""
+
+
 def _init(options: argparse.Namespace) -> int:
     from mondrian_ops import storage
 
@@ -36,6 +46,7 @@ def _init(options: argparse.Namespace) -> int:
         for file in sorted(source.glob(pattern)):
             target = Path(options.folder, part, file.relative_to(source))
             write(f"{target}{_copied(file, target)}")
+    write(_NEXT.format(folder=options.folder).rstrip())
     return 0
 
 

@@ -135,8 +135,8 @@ class Landing(NamedTuple):
     """Names that look like drops or datasets but cannot be used, with what to do."""
 
 
-def read_landing(landing: str) -> Landing:
-    """The drops in a landing folder.
+def read_landing(landing: str, only: str = "") -> Landing:
+    """The drops in a landing folder; ``only``: of this dataset.
 
     Files of other kinds are ignored, and so are names that start with ``.`` or ``_``.
 
@@ -151,7 +151,7 @@ def read_landing(landing: str) -> Landing:
         ) from None
     found = Landing({}, {})
     for dataset in sorted(folders):
-        if folders[dataset] and not dataset.startswith((".", "_")):
+        if folders[dataset] and not dataset.startswith((".", "_")) and only in ("", dataset):
             _read_dataset(landing, dataset, found)
     return found
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
+from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators import approval
@@ -58,6 +59,8 @@ class WrapUpOperator(MondrianOperator):
 
     :param summaries: what the :class:`AnonymizeFragmentOperator` tasks returned (templated); those
         of other releases are ignored.
+    :param by_night: the event of an Asset has the last date in the output as its partition. Airflow
+        then starts only DAGs whose schedule is partitioned.
     :param stewards: ids of the users who may approve; by default every user who may answer in
         Airflow.
     :param on_refusal: notifiers to call when a release is refused, rejected or not approved in
@@ -79,6 +82,7 @@ class WrapUpOperator(MondrianOperator):
         self,
         *,
         summaries: Any,
+        by_night: bool = False,
         stewards: Sequence[str] = (),
         on_refusal: OneOrMore = (),
         on_waiting: OneOrMore = (),
@@ -86,6 +90,7 @@ class WrapUpOperator(MondrianOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.summaries = summaries
+        self.by_night = by_night
         self.stewards = stewards
         self.on_refusal = Notifiers.of(on_refusal)
         self.on_waiting = Notifiers.of(on_waiting)
@@ -314,6 +319,8 @@ class WrapUpOperator(MondrianOperator):
                 context["outlet_events"][outlet].add(Asset(uri=uri), extra=summary)
             elif isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = summary
+                if self.by_night and (dates := dates_in(output)):
+                    context["outlet_events"][outlet].add_partitions(dates.split()[-1])
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
         """The dataset and its release; called by the OpenLineage provider, if it is installed."""

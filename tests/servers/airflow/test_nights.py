@@ -219,3 +219,26 @@ def test_an_event_starts_a_run_for_the_drop_that_it_names(week: Week) -> None:
     assert week.over(run)[0] == "success"
     assert week.drops(run) == {"taken": ["labs/2025-03-25"]}
     assert week.rows("labs/2025-03-25") == ROWS
+
+
+def test_a_dataset_of_a_folder_of_jobs_has_a_dag_and_an_asset_of_its_own(project):
+    root, airflow = project.root, project.airflow
+    drop = root / "landing_apart" / "visits" / "2025-03-01.csv"
+    drop.parent.mkdir(parents=True)
+    drop.write_text("age\n" + "".join(f"{20 + row % 10}\n" for row in range(ROWS)))
+    other = root / "landing_apart" / "labs" / "2025-03-01.csv"
+    other.parent.mkdir()
+    other.write_text("no job")
+    run_id = airflow.trigger("mondrian_visits", logical_date="2025-03-02T00:00:00Z")
+    assert airflow.finish("mondrian_visits", run_id) == "success"
+    assert published(root / "out" / "apart" / "visits" / "2025-03-01") == ROWS
+    events = airflow.request("GET", "/api/v2/assets/events?source_dag_id=mondrian_visits")
+    nights = {
+        event["name"]: event["partition_key"]
+        for event in events["asset_events"]
+        if event["source_task_id"] == "wrap_up"
+    }
+    assert nights.pop("mondrian_visits") == "2025-03-01"
+    (release,) = nights  # by the alias
+    assert release.endswith("/out/apart/visits/2025-03-01")
+    assert nights[release] is None

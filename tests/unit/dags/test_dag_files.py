@@ -6,12 +6,9 @@ import json
 import runpy
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from mondrian_ops.core.job import Job
@@ -224,32 +221,3 @@ def test_the_nightly_form_takes_nothing_else_for_ids(value):
     dag, _module = load("mondrian_nightly")
     with pytest.raises(ParamValidationError):
         dag.params.get_param("accept").resolve(value)
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "a week", "1.5", ""])
-def test_a_look_back_that_is_no_number_of_days_is_refused(monkeypatch, value):
-    from mondrian_ops.core.errors import JobError
-
-    monkeypatch.setenv("AIRFLOW_VAR_MONDRIAN_OPS_LOOKBACK_DAYS", value)
-    _dag, module = load("mondrian_nightly")
-    with pytest.raises(JobError, match="Variable mondrian_ops_lookback_days: must be"):
-        module["whole"]("lookback_days", least=1)
-
-
-@pytest.mark.parametrize(
-    ("waited", "expected"),
-    [
-        (None, AirflowRescheduleException),
-        (timedelta(days=3.9), AirflowRescheduleException),
-        (timedelta(days=4.1), AirflowFailException),
-    ],
-)
-def test_a_run_that_waits_for_another_one_gives_up_in_the_end(waited, expected):
-    """It holds one of the slots of `max_active_runs`."""
-    _dag, module = load("mondrian_nightly")
-    since = waited and datetime.now(UTC) - waited
-    ti = SimpleNamespace(get_first_reschedule_date=lambda context: since)
-    with pytest.raises(expected) as raised:
-        module["try_again"](["people/2025-06-09: the run a is at work"], {"ti": ti})
-    if expected is AirflowFailException:
-        assert "4 days: people/2025-06-09: the run a is at work; see to" in str(raised.value)

@@ -35,6 +35,8 @@ class Events(dict):
 
         def __init__(self):
             self.added = []
+            self.partitions = []
+            self.add_partitions = self.partitions.append
 
         def add(self, asset, extra):
             self.added.append((asset.uri, extra))
@@ -104,6 +106,19 @@ def test_wrap_up_announces_the_release_to_its_outlets(wrapped_up, context, job):
     result = task.execute(context)
     assert context["outlet_events"][asset].extra == result
     assert context["outlet_events"][alias].added == [(Path(job["output"]).as_uri(), result)]
+    assert not context["outlet_events"][asset].partitions
+
+
+def test_a_night_is_a_partition_of_the_asset_of_its_dataset(wrapped_up, context, job):
+    asset, alias = Asset("visits"), AssetAlias("releases")
+    job["output"] = f"{job['output']}/2025-06-01"
+    outlets = [asset, alias]
+    task = WrapUpOperator(task_id="t", job=job, summaries=[], outlets=outlets, by_night=True)
+    task.summaries = [summary(0, begun_work(context, job).root)]
+    context["outlet_events"] = Events()
+    task.execute(context)
+    assert context["outlet_events"][asset].partitions == ["2025-06-01"]
+    assert not context["outlet_events"][alias].partitions
 
 
 @pytest.mark.parametrize("mapped", [False, True])
