@@ -28,7 +28,9 @@ known = set(sys.modules)
 results = {}
 
 def context():
-    run = SimpleNamespace(dag_id="d", run_id="r", start_date=None)
+    run = SimpleNamespace(
+        dag_id="d", run_id="r", start_date=None, run_type="manual", triggering_user_name=None
+    )
     instance = SimpleNamespace(
         id="i", task_id="t", map_index=-1, stats_tags={"dag_id": "d", "task_id": "t"},
         xcom_push=lambda key, value: None, xcom_pull=lambda task_ids, key: [],
