@@ -219,7 +219,7 @@ def _encoding(path: str, head: bytes, asked: Csv) -> str:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
-    if b"\0" in head:
+    if b"\0" in head[:2] and b"\0" in head[2:4]:  # a NUL in a value is text
         raise InputError(
             f"{shown(path)}, line 1: not UTF-8 text, for it holds zero bytes; if it is UTF-16 text "
             "without a byte order mark, name it: csv.encoding: utf-16-le"
