@@ -184,18 +184,35 @@ class GatherFragmentsOperator(MondrianOperator):
     def _by_working_directory(self, context: Context) -> dict[str, tuple[int, Any]]:
         """The jobs and their numbers, by the working directory that a job's partition announced.
 
+        Raises JobError for two jobs with one output, whose tasks share a working directory.
+
         A job may say something else by now, so what it says of its output is asked only where
         nothing was announced.
         """
         given = list(self.job)
         announced = announced_by(self, context, range(len(given))) or [None] * len(given)
-        jobs = {}
+        jobs: dict[str, tuple[int, Any]] = {}
         for number, (job, work) in enumerate(zip(given, announced, strict=True)):
             try:
-                jobs[work or work_of(self.read_job(job), context)] = number, job
+                work = work or work_of(self.read_job(job), context)
             except MondrianOpsError:
                 self.log.info("%s has no fragments: its job cannot be read", release_name(job))
+                continue
+            if work in jobs:
+                raise _one_output(work, jobs[work], (number, job))
+            jobs[work] = number, job
         return jobs
+
+
+def _one_output(work: str, *jobs: tuple[int, Any]) -> JobError:
+    """The error about two jobs, with their numbers, that have one output."""
+    from mondrian_ops import storage
+
+    one, other = (f"jobs[{number}] ({release_name(job)})" for number, job in jobs)
+    return JobError(
+        f"output: {one} and {other} have the same one, {storage.shown(storage.output_of(work))}; "
+        "give each job an output of its own, or remove one of the two"
+    )
 
 
 def check_fragments(job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -149,6 +150,34 @@ def test_fragments_of_several_jobs_are_paired_by_working_directory(context, job)
         {"id": 0, "work": works[1], "job": jobs[1], "map_index": 1},
         {"id": 1, "work": works[1], "job": jobs[1], "map_index": 1},
     ]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_two_jobs_of_one_output_are_refused_before_fragments_are_mapped(
+    monkeypatch, context, job, announced
+):
+    """Their partition tasks share a working directory, so that one removes the other's files."""
+    folder = Path(job["output"]).parent
+    (folder / "link").symlink_to(folder)
+    same = str(folder / "link" / Path(job["output"]).name)
+    jobs = [
+        {**job, "output": f"{job['output']}-b"},
+        {"file": str(folder / "job.json"), "name": "first"},
+        {"k": 1},
+        {**job, "output": same},
+    ]
+    (folder / "job.json").write_text(json.dumps(job))
+    task = GatherFragmentsOperator(task_id="t", job=jobs, partitions=[])
+    works = [None if len(each) == 1 else work_of(read_job(each), context) for each in jobs]
+    assert works[1] == works[3]
+    if announced:
+        monkeypatch.setattr(module, "announced_by", lambda *_: works)
+    task.partitions = [[{"id": 0, "work": work}] for work in works if work]
+    with pytest.raises(
+        AirflowFailException,
+        match=r"^output: jobs\[1\] \(first\) and jobs\[3\] \(link/out\) have the same one, .*; giv",
+    ):
+        task.execute(context)
 
 
 def test_what_a_cleared_run_has_no_more_is_left_out(context, job):
