@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from mondrian_ops.core.errors import did_you_mean
-from mondrian_ops.core.options import wrong
+from mondrian_ops.core.options import shown, wrong
 from mondrian_ops.core.series_options import Series
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = ["check_job"]
+__all__ = ["check_job", "refuse_template"]
+
+_TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def check_job(job: Job) -> None:
-    """Raise JobError where options contradict each other."""
+    """Raise JobError where options contradict each other, or a location is a template."""
+    _check_locations(job)
     _check_columns(job)
     _check_diversity(job)
     _check_closeness(job)
@@ -23,6 +27,30 @@ def check_job(job: Job) -> None:
     _check_publication(job)
     if job.series is not None:
         _check_series(job, job.series)
+
+
+def refuse_template(path: str, location: str | None) -> None:
+    """Raise JobError if a location, that of the option at ``path``, holds a template's braces.
+
+    Airflow has rendered all that it renders before a job is read.
+    """
+    template = _TEMPLATE.search(location or "")
+    if template is not None:
+        raise wrong(
+            path,
+            f"holds the template {shown(template[0])} as text; Airflow renders templates in the "
+            "arguments of a task, not in a value from an XCom, a form or a file; render it in the "
+            "task that returns the job, or give the job as an argument in the DAG",
+        )
+
+
+def _check_locations(job: Job) -> None:
+    refuse_template("input", job.input)
+    refuse_template("output", job.output)
+    for at, quasi in enumerate(job.quasi_identifiers):
+        refuse_template(f"quasi_identifiers[{at}].hierarchy", quasi.hierarchy)
+    for name, file in job.sensitive_hierarchy.items():
+        refuse_template(f"sensitive_hierarchy.{name}", file)
 
 
 def _check_columns(job: Job) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from mondrian_ops.core.errors import JobError
+from mondrian_ops.core.job_checks import refuse_template
 from mondrian_ops.storage.locations import (
     before_wildcard,
     check_path,
@@ -155,6 +156,7 @@ def check_location(
     """
     if url is None:
         return
+    refuse_template(option, url)
     check_path(option, url)
     if WAITING in _SEPARATOR.split(url):
         raise JobError(

@@ -53,6 +53,23 @@ def test_who_has_several_rows_is_named_by_an_identifier() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "where"),
+    [({"input": "in/{{ ds }}.csv"}, "input"),
+     ({"output": "out/{{ ds_nodash }}"}, "output"),
+     ({"quasi_identifiers": ["age", "zip=hierarchy:{{ params.file }}"]},
+      "quasi_identifiers[1].hierarchy"),
+     ({"sensitive": ["ill"], "sensitive_hierarchy": {"ill": "{{\nx}}.csv"}},
+      "sensitive_hierarchy.ill")],
+)  # fmt: skip
+def test_a_template_that_was_not_rendered_is_no_location(changes: Any, where: str) -> None:
+    with pytest.raises(JobError) as caught:
+        Job.from_dict(minimal(**changes))
+    assert str(caught.value).startswith(f"{where}: holds the template '{{{{")
+    assert "render it in the task that returns the job" in str(caught.value)
+    assert Job.from_dict(minimal(input="in/{day}.csv", output="out/}}{{"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
     [({"quasi_identifiers": ["age", "person"]}, "quasi_identifiers[1]"),
      ({"sensitive": ["person"]}, "sensitive[0]")],
 )  # fmt: skip

@@ -175,6 +175,11 @@ def test_an_option_that_is_wrong_is_named_with_its_file(tmp_path):
         load_job(path)
 
 
+def test_a_template_is_no_job_file():
+    with pytest.raises(JobError, match=r"^job: holds the template '\{\{ ds \}\}' as text"):
+        load_job("jobs/{{ ds }}.yaml")
+
+
 def at(**locations):
     return load_job({**JOB, **locations})
 
