@@ -37,14 +37,19 @@ def find_hierarchy(name: str, beside: str | None) -> str:
     """
     check_path("hierarchy", name)
     folders = ([beside] if beside else []) + _shared_folders()
+    is_outside = False
     for folder in folders:
         root = Path(folder).resolve()
         path = (root / name).resolve()
-        if path.is_relative_to(root) and path.is_file():
+        if not path.is_relative_to(root):  # whether a file is there is not told
+            is_outside = True
+        elif path.is_file():
             return str(path)
+    problem = "no such hierarchy file"
+    if is_outside:
+        problem = "is outside the folders where hierarchies may lie"
     raise HierarchyError(
-        f"{name}: no such hierarchy file; put it beside the job's file or into one of "
-        f"{', '.join(folders)}"
+        f"{name}: {problem}; put it beside the job's file or into one of {', '.join(folders)}"
     )
 
 

@@ -76,7 +76,12 @@ def test_nothing_outside_these_places_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", str(place))
     (tmp_path / "secret").write_text("")
     (place / "link").symlink_to(tmp_path / "secret")
-    for name in ("../secret", str(tmp_path / "secret"), "link", "absent.csv", "."):
+    outside = r"is outside the folders where hierarchies may lie; put it beside .* into one of "
+    # Whether there is a file outside is not told: the name may come from a form.
+    for name in ("../secret", "../none", str(tmp_path / "secret"), "/none.csv", "link"):
+        with pytest.raises(HierarchyError, match=f"{outside}{place}$"):
+            find_hierarchy(name, None)
+    for name in ("absent.csv", "."):
         with pytest.raises(HierarchyError, match="no such hierarchy file; put it beside"):
             find_hierarchy(name, None)
 
