@@ -181,10 +181,15 @@ def _refuse_mixture(series: pd.Series, name: str, kind: pa.DataType) -> None:
             (isinstance(value, datetime), getattr(value, "tzinfo", None) is None)
             for value in series.dropna()
         }
+        if len({has_time for has_time, _ in kinds}) > 1:
+            raise InputError(
+                f"column {name!r}: holds dates (datetime.date) and dates with a time "
+                "(datetime.datetime); make all of them dates, or all datetimes"
+            )
         if len(kinds) > 1:
             raise InputError(
-                f"column {name!r}: holds dates and times, or times with and without a time zone; "
-                "convert them to one type"
+                f"column {name!r}: holds times with a time zone and times without one, which "
+                "cannot be compared; give all of them a time zone, or none"
             )
     elif pa.types.is_binary(kind) and len({type(value) for value in series.dropna()}) > 1:
         raise unreadable(name, series.dtype)

@@ -186,9 +186,9 @@ def no_value(where: str, column: str, name: str) -> InputError:
 def mixed_times(where: str, column: str) -> InputError:
     """The error about times with a zone beside times without one."""
     return InputError(
-        f"{where}: column {column!r} holds times with a zone and times without one, "
-        "which cannot be compared; write all with a zone, such as a Z at the end, or all "
-        "without one"
+        f"{where}: column {column!r} holds times with a zone and times without one (a date "
+        "alone has none), which cannot be compared; write all with a time and a zone, such as "
+        "1999-12-31 13:30Z, or all without a zone"
     )
 
 

@@ -369,8 +369,20 @@ def _refuse_mixture(path: str, schema: pa.Schema, like: str, first: pa.Schema) -
         if kind != _common_type(field.type):
             raise InputError(
                 f"{shown(path)}: column {field.name!r} is {kind}, in {beside} {field.type}; "
-                "give files of one schema"
+                f"give files of one schema{_one_type(kind, field.type)}"
             )
+
+
+def _one_type(*kinds: pa.DataType) -> str:
+    """What the remedy for a column of two types adds where they are dates and times."""
+    moments = [kind for kind in kinds if pa.types.is_date(kind) or pa.types.is_timestamp(kind)]
+    if len(moments) < len(kinds):
+        return ""
+    if len({pa.types.is_date(kind) for kind in kinds}) > 1:
+        return ": dates in all of them, or dates with a time (timestamps) in all"
+    if len({kind.tz is None for kind in kinds if pa.types.is_timestamp(kind)}) > 1:
+        return ": times with a zone in all of them, or times without one in all"
+    return ""
 
 
 # The index of a pandas frame. The frame does not show it among its columns, so people forget it,

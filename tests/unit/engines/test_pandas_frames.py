@@ -221,10 +221,17 @@ def test_ordered_categories_lose_those_of_suppressed_rows_only():
             pd.Series([1, "Quasimodo"] * TWICE, dtype="category"),
             "column 'x' of type",
         ),
-        (objects(dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 5)), "dates and times"),
+        (
+            objects(dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 5)),
+            r"holds dates \(datetime.date\) and dates with a time \(datetime.datetime\); make all",
+        ),
+        (
+            objects(dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 5, tzinfo=dt.UTC)),
+            r"holds dates \(datetime.date\) and dates with a time",
+        ),
         (
             objects(dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
-            "with and without a time zone",
+            "holds times with a time zone and times without one, which cannot be compared; give",
         ),
     ],
 )

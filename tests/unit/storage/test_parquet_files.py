@@ -62,6 +62,30 @@ def test_mixed_schema_names_the_file(tmp_path, other, message):
         open_source(str(tmp_path))
 
 
+DAY, TIME, ZONED = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "remedy"),
+    [
+        (DAY, TIME, ": dates in all of them, or dates with a time (timestamps) in all"),
+        (ZONED, DAY, ": dates in all of them, or dates with a time (timestamps) in all"),
+        (TIME, ZONED, ": times with a zone in all of them, or times without one in all"),
+        (TIME, pa.timestamp("s"), ""),
+        (DAY, pa.string(), ""),
+    ],
+)
+def test_dates_and_times_of_several_types_are_told_apart(tmp_path, one, other, remedy):
+    for name, kind in (("a", one), ("b", other)):
+        pq.write_table(pa.table({"born": pa.nulls(1, kind)}), tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError) as caught:
+        open_source(str(tmp_path))
+    kinds = [pq.read_schema(tmp_path / f"{name}.parquet").field(0).type for name in "ba"]
+    assert str(caught.value).endswith(
+        f"column 'born' is {kinds[0]}, in a.parquet {kinds[1]}; give files of one schema{remedy}"
+    )
+
+
 def test_damage_inside_a_file_is_named_when_it_is_met(tmp_path):
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table({"n": list(range(1000))}), path, compression="zstd")
