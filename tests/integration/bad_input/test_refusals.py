@@ -168,9 +168,9 @@ def test_a_job_that_cannot_be_done(site, case):
 
 HIERARCHIES = {
     "a value that is not in it": ("Italy;Europe;*\n", ("'country'", "1 row", "countries.csv")),
-    "a leaf twice": ("Italy;Europe;*\nItaly;Asia;*\n", ("Italy", "twice")),
-    "two parents": ("Italy;South;Europe;*\nSpain;South;Asia;*\n", ("South", "two parents")),
-    "two roots": ("Italy;Europe\nJapan;Asia\n", ("root", "Europe")),
+    "a leaf twice": ("Italy;Europe;*\nItaly;Asia;*\n", ("row 2 is the same leaf as row 1",)),
+    "two parents": ("Italy;South;Europe;*\nSpain;South;Asia;*\n", ("row 2", "another parent")),
+    "two roots": ("Italy;Europe\nJapan;Asia\n", ("row 2", "another root than row 1")),
     "a cycle": ("Italy;Europe;Italy;Europe;*\n", ("cycle",)),
     "an empty cell": ("Italy;;*\n", ("empty cell",)),
     "a leaf without ancestor": ("Italy\n", ("ancestor",)),
