@@ -104,6 +104,85 @@ class TestUsage:
         )
 
 
+class TestHierarchyMissing:
+    @pytest.fixture
+    def job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.chdir(tmp_path)
+        towns = ['Secret; "Town"', "Oslo", None, "Secret, Town", "Secretville", "Oslo"] * 10
+        smokes = pa.array([True, None, False] * 20)
+        table = pa.table({"town": towns, "smokes": smokes, "age": range(60)})
+        pq.write_table(table, tmp_path / "people.parquet")
+        (tmp_path / "towns.csv").write_text("Oslo;Norway;*\n")
+        (tmp_path / "truth.csv").write_text("True;*\nFalse;*\n")
+        return write_job(
+            tmp_path,
+            identifiers=[],
+            quasi_identifiers=["town=hierarchy:towns.csv", "age"],
+            sensitive=["smokes"],
+            t=0.5,
+            t_distance="hierarchical",
+            sensitive_hierarchy={"smokes": "truth.csv"},
+        )
+
+    def test_writes_the_values_to_a_private_file_that_completes_the_hierarchy(
+        self, job: Path, tmp_path: Path
+    ) -> None:
+        refused = fails(mondrian_ops("run", job, "--quiet"))
+        assert refused.endswith("mondrian_ops hierarchy missing JOB --column town\n")
+        result = mondrian_ops("hierarchy", "missing", job, "--column", "town")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout == "3 values are no leaves of towns.csv: missing_town.csv\n"
+        written = tmp_path / "missing_town.csv"
+        assert written.stat().st_mode & 0o777 == 0o600
+        lines = written.read_text("utf-8").splitlines()
+        assert lines == ['"Secret, Town"', '"Secret; ""Town"""', "Secretville"]
+        with open(tmp_path / "towns.csv", "a") as towns:
+            towns.writelines(f"{line};Elsewhere;*\n" for line in lines)
+        written.unlink()
+        result = mondrian_ops("hierarchy", "missing", job, "--column", "town")
+        assert result.stdout == (
+            "no file is written: all values of the column are leaves of towns.csv\n"
+        )
+        assert not written.exists()
+
+    def test_values_of_other_types_are_listed_as_leaves_have_to_be_written(
+        self, job: Path, tmp_path: Path
+    ) -> None:
+        arguments = ("hierarchy", "missing", job, "--column", "smokes", "--output", "truth.txt")
+        assert mondrian_ops(*arguments).returncode == 0
+        assert (tmp_path / "truth.txt").read_text() == "false\ntrue\n"
+        said = fails(mondrian_ops("run", job, "--quiet", "--set", "quasi_identifiers=[age]"))
+        assert "'truth.csv', where values of type bool are written as true or false; add" in said
+
+    @pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
+    def test_nothing_is_overwritten(self, job: Path, tmp_path: Path, kind: str) -> None:
+        other, path = tmp_path / "other", tmp_path / "missing_town.csv"
+        if kind == "link":
+            other.write_text("mine")
+        path.write_text("mine") if kind == "file" else path.symlink_to(other)
+        said = fails(mondrian_ops("hierarchy", "missing", job, "--column", "town"))
+        assert "missing_town.csv is there already, and is not overwritten" in said
+        assert other.exists() == (kind == "link")
+        assert kind == "dangling link" or path.read_text() == "mine"
+
+    def test_a_column_without_a_hierarchy_is_named(self, job: Path, tmp_path: Path) -> None:
+        said = fails(mondrian_ops("hierarchy", "missing", job, "--column", "twon"))
+        assert "--column: the job gives 'twon' no hierarchy file (did you mean 'town'?)" in said
+        assert not list(tmp_path.glob("missing*"))
+
+    def test_the_access_policy_holds_for_the_file(
+        self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "here").mkdir()
+        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(tmp_path))
+        monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(tmp_path / "here"))
+        command = ("hierarchy", "missing", job, "--column", "town", "--set", "output=here/out")
+        said = fails(mondrian_ops(*command))
+        assert "--output: " in said and "allowed_outputs" in said
+        assert mondrian_ops(*command, "--output", "here/towns.csv").returncode == 0
+        assert (tmp_path / "here" / "towns.csv").exists()
+
+
 class TestFrontier:
     def test_prints_the_table_and_writes_the_files(self, job: Path, tmp_path: Path) -> None:
         result = mondrian_ops("frontier", job, "--k", "2,5,401", "--l", "1,2")

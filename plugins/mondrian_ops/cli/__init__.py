@@ -1,5 +1,5 @@
-"""The command line: run, plan, verify, frontier, sweep, series, contract, import, schema,
-generate, init.
+"""The command line: run, plan, verify, frontier, sweep, series, contract, hierarchy, import,
+schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it
@@ -20,6 +20,7 @@ from mondrian_ops.cli import (
     contract,
     frontier,
     generate,
+    hierarchy,
     import_old,
     init,
     run,
@@ -34,6 +35,9 @@ from mondrian_ops.lean_imports import import_lean
 
 __all__ = ["main"]
 
+_COMMANDS = (
+    run, verify, frontier, sweep, import_old, series, contract, hierarchy, generate, init
+)  # fmt: skip
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -84,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mondrian_ops {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, verify, frontier, sweep, import_old, series, contract, generate, init):
+    for command in _COMMANDS:
         command.add(commands)
     return parser
 

@@ -7,6 +7,7 @@ Vimercati et al., section 5; losses: their equations 3 and 4, and Iyengar 2002).
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -43,7 +44,7 @@ from mondrian_ops.core.labels import (
     starred,
 )
 from mondrian_ops.core.rounding import Round, round_between
-from mondrian_ops.core.values import json_value, text_of
+from mondrian_ops.core.values import example_text, json_value, text_of
 from mondrian_ops.native import mondrian
 from mondrian_ops.native.arrays import Floats, Ints
 from mondrian_ops.native.classes import distinct_per_class, extents
@@ -57,6 +58,7 @@ __all__ = [
     "SetAttribute",
     "TreeAttribute",
     "kernel_rows",
+    "no_leaves",
 ]
 
 
@@ -238,6 +240,27 @@ class IntervalAttribute(Attribute):
         return self.cells.published(encoded.values.to_numpy(), self.type)
 
 
+def no_leaves(
+    name: str,
+    type_: pa.DataType,
+    form: str,
+    hierarchy: Hierarchy,
+    rows: int,
+    values: int | None = None,
+) -> HierarchyError:
+    """The error about ``rows`` rows of a column, with so many ``values``, that are no leaves.
+
+    ``form``: how values of its type are written, if it is not text.
+    """
+    which = "values" if values is None else f"{values} value(s)"
+    form = f", where values of type {type_} are written as {form}" if form else ""
+    return HierarchyError(
+        f"column {name!r}: {rows} row(s) hold {which} that are not leaves of the hierarchy "
+        f"{hierarchy.name!r}{form}; add them to it, or make them missing; to list them in a "
+        f"private file: python -m mondrian_ops hierarchy missing JOB --column {shlex.quote(name)}"
+    )
+
+
 @dataclass(frozen=True)
 class TreeAttribute(Attribute):
     """Values that are leaves of a hierarchy, published as their lowest common ancestor.
@@ -273,10 +296,8 @@ class TreeAttribute(Attribute):
         leaves = self.leaves
         codes, unknown = encode_known(indexed(column).mapped(self.texts), leaves)
         if unknown:
-            raise HierarchyError(
-                f"column {self.name!r}: {unknown} row(s) hold values that are not leaves of the "
-                f"hierarchy {self.hierarchy.name!r}; add them to it, or make them missing"
-            )
+            form = example_text(self.type, self.pointed)
+            raise no_leaves(self.name, self.type, form, self.hierarchy, unknown)
         count = len(leaves)
         meets = self.hierarchy.lca_of(self.order[:-1], self.order[1:])
         step = self.hierarchy.losses()[1][meets]

@@ -6,7 +6,7 @@ Each fragment is anonymized alone, but losses and criteria are measured on the w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from mondrian_ops.core.cells import Boundaries, Cells, Grid
 from mondrian_ops.core.combinations import Combinations, CombinationTally
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import (
+    Column,
     Indexed,
     as_array,
     encode_known,
@@ -33,13 +34,14 @@ from mondrian_ops.core.generalization import (
     IntervalAttribute,
     SetAttribute,
     TreeAttribute,
+    no_leaves,
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
-from mondrian_ops.core.values import one_spelling, text_of, writable
+from mondrian_ops.core.values import example_text, one_spelling, text_of, writable
 
-__all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "with_prefix"]
+__all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "no_leaf", "with_prefix"]
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
@@ -306,12 +308,24 @@ class Profiler:
             hierarchy = self._hierarchies.get(name)
             if hierarchy is not None:
                 leaves = _leaves(hierarchy, name in self._sensitive)
-                _check_leaves(name, domains[name], occurrences, hierarchy, leaves)
+                self._check_leaves(name, domains[name], occurrences, leaves)
             distinct[name] = len(occurrences)
             if name not in self._quasi:
                 counts[name] = occurrences
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
         return Profile(self._rows, self._types, domains, counts, constant, pointed=self._pointed)
+
+    def _check_leaves(
+        self, name: str, values: pa.Array, counts: pa.Array, leaves: pa.Array
+    ) -> None:
+        known = pc.is_in(values, value_set=leaves)
+        if pc.all(known).as_py() in (True, None):
+            return
+        type_, missing = self._types[name], len(counts) - len(values)
+        rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
+        distinct = pc.sum(pc.invert(known)).as_py()
+        form = example_text(type_, name in self._pointed)
+        raise no_leaves(name, type_, form, self._hierarchies[name], rows, distinct)
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""
@@ -540,15 +554,24 @@ def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
         )
 
 
-def _check_leaves(
-    name: str, values: pa.Array, counts: pa.Array, hierarchy: Hierarchy, leaves: pa.Array
-) -> None:
-    known = pc.is_in(values, value_set=leaves)
-    if pc.all(known).as_py() in (True, None):
-        return
-    missing = len(counts) - len(values)
-    rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
-    raise HierarchyError(
-        f"column {name!r}: {rows} row(s) hold {pc.sum(pc.invert(known)).as_py()} value(s) that "
-        f"are not leaves of the hierarchy {hierarchy.name!r}; add them to it, or make them missing"
-    )
+def no_leaf(
+    name: str,
+    columns: Iterable[Column],
+    hierarchy: Hierarchy,
+    sensitive: bool,
+    pointed: bool = False,
+) -> list[str]:
+    """The values in parts of column ``name`` that are no leaves, as text, in order.
+
+    Those of a ``sensitive`` column in one spelling, as they are compared. ``pointed``: whole
+    numbers are written ``70.0``. Raises InputError for text that is not UTF-8.
+    """
+    leaves = _leaves(hierarchy, sensitive)
+    found: set[str] = set()
+    for column in columns:
+        values, _ = indexed(column).mapped(lambda each: text_of(each, pointed)).counted()
+        _check_text(name, values)
+        values = one_spelling(values) if sensitive else values
+        unknown = pc.invert(pc.is_in(values, value_set=leaves))
+        found.update(values.filter(pc.and_(unknown, pc.is_valid(values))).to_pylist())
+    return sorted(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from datetime import datetime, time
 from decimal import ROUND_CEILING, Decimal, localcontext
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "after",
     "before",
     "date_or_number",
+    "example_text",
     "greatest_below",
     "json_value",
     "one_spelling",
@@ -49,6 +51,29 @@ def text_of(values: pa.Array, pointed: bool = False) -> pa.Array:
     if pointed and pa.types.is_floating(values.type):
         return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
     return texts
+
+
+def example_text(type_: pa.DataType, pointed: bool = False) -> str:
+    """How `text_of` writes values of a type, by made-up ones; empty for text."""
+    type_ = value_type(type_)
+    if pa.types.is_boolean(type_):
+        return "true or false"
+    if pa.types.is_integer(type_):
+        return "70"
+    if pa.types.is_floating(type_):
+        return "1.5, and 70.0 for 70" if pointed else "1.5, and 70 for 70.0"
+    value: Decimal | datetime | time
+    if pa.types.is_decimal(type_):
+        value = Decimal(1).scaleb(max(0, -type_.scale))
+        if type_.scale > 0:
+            value = Decimal("1.5") if type_.precision > type_.scale else Decimal("0.5")
+    elif pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        value = datetime(2024, 5, 1, 13, 30)
+    elif pa.types.is_time(type_):
+        value = time(13, 30)
+    else:
+        return ""
+    return str(text_of(pa.array([value], type_))[0].as_py())
 
 
 def one_spelling(values: pa.Array) -> pa.Array:

@@ -29,6 +29,7 @@ __all__ = [
     "constant_note",
     "hierarchies_of",
     "lost_rows",
+    "open_input",
     "refuse_undone",
     "warn_of_undone",
 ]
@@ -49,6 +50,24 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
         for name in dict.fromkeys(files.values())
     }
     return {column: trees[name] for column, name in files.items()}
+
+
+def open_input(
+    job: Job, known: Mapping[str, str] | None = None, may_be_empty: bool = True
+) -> storage.Source:
+    """The input of a job that fits it; ``known``: types that columns of CSV files had before."""
+    source = storage.open_source(
+        str(job.input),
+        job.named_columns,
+        job.unlisted == "publish",
+        may_be_empty=may_be_empty,
+        types=job.types,
+        csv=job.csv,
+        known=known,
+    )
+    storage.check_source(job, source)
+    check_columns(job, source)
+    return source
 
 
 def check_columns(job: Job, source: storage.Source) -> None:

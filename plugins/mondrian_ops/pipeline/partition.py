@@ -37,11 +37,11 @@ from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.pipeline import contract, overlap_check
 from mondrian_ops.pipeline.checks import (
-    check_columns,
     check_rows,
     column_roles,
     constant_note,
     hierarchies_of,
+    open_input,
     refuse_undone,
     warn_of_undone,
 )
@@ -461,18 +461,7 @@ def _to_map(run: Run) -> list[Fragment]:
 def _opened(job: Job, slots: int | None = None, known: Mapping[str, str] | None = None) -> Dataset:
     """The dataset of a job that fits it; ``known``: types that columns of CSV files had before."""
     holds = job.series is not None and job.series.holds
-    others = job.unlisted == "publish"
-    source = storage.open_source(
-        str(job.input),
-        job.named_columns,
-        others,
-        may_be_empty=holds,
-        types=job.types,
-        csv=job.csv,
-        known=known,
-    )
-    storage.check_source(job, source)
-    check_columns(job, source)
+    source = open_input(job, known, may_be_empty=holds)
     if job.series is None:
         check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job), _room(job, slots))

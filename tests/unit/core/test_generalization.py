@@ -306,6 +306,9 @@ def test_unknown_values_are_counted_not_shown():
     with pytest.raises(InputError, match="'q': 1 row") as caught:
         SetAttribute("q", pa.string(), pa.array(["a"])).encode(pa.array(["a", "secret", None]))
     assert "secret" not in str(caught.value)
+    truth = TreeAttribute("q", pa.bool_(), Hierarchy.flat(["a"], "tree.csv"), np.arange(1))
+    with pytest.raises(HierarchyError, match=r"'q': 2 row.* as true or false; .*--column q$"):
+        truth.encode(pa.array([True, False, None]))
     attribute = attribute_of(pa.array(["a"]), "hierarchy:tree.csv", TREE)
     with pytest.raises(HierarchyError, match=r"'q': 1 row.*tree\.csv") as caught:
         attribute.encode(pa.array(["a", "secret", None]))

@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from itertools import pairwise
 
 import pyarrow as pa
@@ -19,7 +20,13 @@ from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, generalization_of
+from mondrian_ops.core.profile import (
+    PartialProfile,
+    Profile,
+    Profiler,
+    generalization_of,
+    no_leaf,
+)
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from published_text import KINDS, TREE_FILE, is_missing, text_of
 
@@ -330,6 +337,34 @@ def test_leaves_of_sensitive_values_are_found_in_any_spelling(algorithm):
     assert domain.encode(table["s"]).tolist() == [1, 2, 1, 0, 0]
     with pytest.raises(HierarchyError, match="'s': 1 row"):
         profiled(job, pa.table({"q": [1], "s": ["Mu "]}), hierarchies=trees)
+
+
+def test_values_that_are_no_leaves_are_refused_with_the_form_of_leaves_and_the_command():
+    job = a_job({"name": "date of birth", "hierarchy": "born.csv"})
+    table = pa.table({"date of birth": [date(1951, 7, 8), None]})
+    with pytest.raises(HierarchyError) as caught:
+        tree = Hierarchy.flat(["08/07/1951"], "born.csv")
+        profiled(job, table, hierarchies={"date of birth": tree})
+    assert str(caught.value) == (
+        "column 'date of birth': 1 row(s) hold 1 value(s) that are not leaves of the hierarchy "
+        "'born.csv', where values of type date32[day] are written as 2024-05-01; add them to it, "
+        "or make them missing; to list them in a private file: "
+        "python -m mondrian_ops hierarchy missing JOB --column 'date of birth'"
+    )
+    tree = Hierarchy.flat(["1951-07-08"], "born.csv")
+    profiled(job, table, hierarchies={"date of birth": tree})
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_the_values_that_are_no_leaves_are_listed_once_in_order(sensitive):
+    parts = [
+        pa.array([" Italy", "Japan", None, "Mu ", "Nowhere"]),
+        pa.array(["Nowhere\u00a0", "Mu ", "", "Japan"]).dictionary_encode(),
+    ]
+    listed = [] if sensitive else ["", " Italy", "Mu "]
+    listed += ["Nowhere"] if sensitive else ["Nowhere", "Nowhere\u00a0"]
+    tree = Hierarchy.flat(["Italy", "Japan", "Mu"], "countries.csv")
+    assert no_leaf("country", parts, tree, sensitive) == listed
 
 
 def test_leaves_of_quasi_identifiers_are_found_as_they_are_written():

@@ -46,6 +46,41 @@ def test_a_value_returns_from_json_as_it_was(type_, data):
     assert values.writable(value)
 
 
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        (pa.string(), ""),
+        (pa.bool_(), "true or false"),
+        (pa.int8(), "70"),
+        (pa.float32(), "1.5, and 70 for 70.0"),
+        (pa.decimal128(5, 2), "1.50"),
+        (pa.decimal256(76, 40), "1.5" + "0" * 39),
+        (pa.decimal128(2, 2), "0.50"),
+        (pa.decimal128(1, 0), "1"),
+        (pa.decimal128(5, -2), "1E+2"),
+        (pa.date32(), "2024-05-01"),
+        (pa.date64(), "2024-05-01"),
+        (pa.timestamp("us"), "2024-05-01 13:30:00.000000"),
+        (pa.timestamp("s", "Europe/Berlin"), "2024-05-01 15:30:00+0200"),
+        (pa.time32("s"), "13:30:00"),
+        (pa.duration("s"), ""),
+        (pa.dictionary(pa.int8(), pa.bool_()), "true or false"),
+    ],
+)
+def test_an_example_is_written_as_values_of_the_type_are(type_, text):
+    assert values.example_text(type_) == text
+
+
+def test_an_example_of_a_column_that_writes_whole_numbers_with_a_point_does_so():
+    assert values.example_text(pa.float64(), pointed=True) == "1.5, and 70.0 for 70"
+
+
+def test_the_examples_of_truth_and_numbers_are_what_is_written_for_values():
+    for array in (pa.array([True, False]), pa.array([70], pa.int8()), pa.array([1.5, 70.0])):
+        for text in values.text_of(array).to_pylist():
+            assert text in values.example_text(array.type)
+
+
 def test_a_moment_whose_zone_was_seconds_from_utc_returns_as_it_was():
     """Berlin was 53 minutes and 28 seconds ahead until 1893, which the text of an offset drops."""
     type_ = pa.timestamp("ms", "Europe/Berlin")
