@@ -9,6 +9,7 @@ from dag_runs import asked_for, form, published, states, tries
 pytestmark = pytest.mark.airflow
 
 ODD = "{{ 7 * 7 }} {{ var.value.get('secret') }}{% if 1 %}"
+LITERAL = "{% if 1 %}49{% endif %}"
 REFUSED = {
     "reads_elsewhere": ({"input": "/etc/passwd"}, "input: /etc/passwd is not allowed here"),
     "finds_a_link": ({"input": "{root}/data/*.csv"}, "lies outside the allowed locations"),
@@ -28,7 +29,11 @@ REFUSED = {
     ),
     "a_hierarchy_elsewhere": (
         {"quasi_identifiers": ["age", "country=hierarchy:../../data/tree.csv"]},
-        "no such hierarchy file",
+        "is outside the folders where hierarchies may lie",
+    ),
+    "a_template_in_a_path": (
+        {"output": "{root}/out/{{ 7 * 7 }}/release"},
+        "output: holds the template '{{ 7 * 7 }}' as text",
     ),
     "a_template": ({"identifiers": [ODD]}, f"no column {ODD!r}"),
 }
@@ -37,6 +42,7 @@ ALSO_IN_ONE_PROCESS = (
     "writes_elsewhere",
     "another_cluster",
     "a_hierarchy_elsewhere",
+    "a_template_in_a_path",
 )
 """Refused by the same functions as the others, which the tests of the access policy call."""
 
@@ -64,7 +70,7 @@ def runs(request, project):
             "mondrian_anonymize", form(project.job(name, **told), fragments=1)
         )
 
-    templated = str(project.root / "out" / "{{ 7 * 7 }}" / "release")
+    templated = str(project.root / "out" / LITERAL / "release")
     started = {name: start(name, **REFUSED[name][0]) for name in asked_for(request, "name")}
     return {**started, "literal": start("literal", output=templated)}
 
@@ -100,5 +106,5 @@ def test_what_is_not_allowed_fails_for_good(project, runs, name):
 def test_what_a_form_says_is_never_a_template(project, runs):
     """Neither in the tasks that are mapped, nor in the others."""
     assert project.airflow.finish("mondrian_anonymize", runs["literal"]) == "success"
-    assert published(project.root / "out" / "{{ 7 * 7 }}" / "release") == 2000
+    assert published(project.root / "out" / LITERAL / "release") == 2000
     assert not (project.root / "out" / "49").exists()
