@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mondrian_ops import pipeline
@@ -17,6 +19,12 @@ def a_job(**keys: Any) -> Job:
     return Job.from_dict(
         {"k": 3, "quasi_identifiers": ["age"], **keys}, where="job", paths_required=False
     )
+
+
+def with_columns(names: list[str]) -> Any:
+    """What is asked of a source: its columns, all of a plain type."""
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return SimpleNamespace(schema=schema, declared=pa.schema([]))
 
 
 def test_rows_that_are_as_many_as_k_are_enough():
@@ -50,13 +58,13 @@ def test_only_samarati_may_suppress():
 
 def test_a_column_of_every_role_must_be_there():
     job = a_job(identifiers=["name"], sensitive=["illness"])
-    checks.check_columns(job, ["age", "name", "illness"])
+    checks.check_columns(job, with_columns(["age", "name", "illness"]))
     for missing, role in (("age", "quasi_"), ("name", "identifiers"), ("illness", "sensitive")):
         others = [f"{name}s" if name == missing else name for name in ("age", "name", "illness")]
         with pytest.raises(JobError, match=f"^{role}.*{missing!r} .did you mean '{missing}s'"):
-            checks.check_columns(job, others)
+            checks.check_columns(job, with_columns(others))
     with pytest.raises(JobError, match=r"'name', nor any other .* has a header$"):
-        checks.check_columns(job, ["ages", "names"])
+        checks.check_columns(job, with_columns(["ages", "names"]))
 
 
 def test_bounds_take_no_name_that_is_taken():
@@ -64,17 +72,19 @@ def test_bounds_take_no_name_that_is_taken():
     for column, taken in (("age", "age_min"), ("sex", "sex_max")):
         job = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="publish")
         with pytest.raises(JobError, match=f"{column!r} would be published as {taken!r}"):
-            checks.check_columns(job, names)
-        checks.check_columns(a_job(quasi_identifiers=[column], unlisted="publish"), names)
+            checks.check_columns(job, with_columns(names))
+        checks.check_columns(
+            a_job(quasi_identifiers=[column], unlisted="publish"), with_columns(names)
+        )
         dropped = a_job(quasi_identifiers=[column], interval_style="bounds")
-        checks.check_columns(dropped, names)
+        checks.check_columns(dropped, with_columns(names))
 
 
 def test_columns_that_arrow_keeps_for_itself_are_refused_where_they_are_published():
     names = ["age", "__batch_index"]
     with pytest.raises(InputError, match="'__batch_index'"):
-        checks.check_columns(a_job(unlisted="publish"), names)
-    checks.check_columns(a_job(), names)
+        checks.check_columns(a_job(unlisted="publish"), with_columns(names))
+    checks.check_columns(a_job(), with_columns(names))
 
 
 def test_the_roles_of_columns_are_told():
