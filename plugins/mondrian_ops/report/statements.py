@@ -475,10 +475,10 @@ def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
 def _limits_of_unlisted(columns: Columns) -> str:
     if not columns.raw:
         return ""
-    count = f"{len(columns.raw)} columns" if len(columns.raw) > 1 else "a column"
+    some = f"{len(columns.raw)} columns" if len(columns.raw) > 1 else "a column"
     return (
-        f"The job publishes {count} that it does not name unchanged, and somebody may know that: "
-        "no risk in this report covers it."
+        f"The job publishes {some} unchanged without a role, and somebody may know such a "
+        "value: no risk in this report covers that."
     )
 
 

@@ -35,7 +35,7 @@ def test_limits_are_those_of_the_job(job, text, other_text):
     assert limits.startswith("k-anonymity makes it hard to link")
     assert text in limits
     assert other_text not in limits
-    assert "The job publishes a column that it does not name unchanged" in limits
+    assert "The job publishes a column unchanged without a role" in limits
 
 
 def test_limits_say_where_files_tell_more_than_the_table():
