@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64decode
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +28,9 @@ PEOPLE = population(1000)
 @pytest.fixture
 def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts as they are, but that their bytes can be searched."""
-    written = pq.write_table
+    written = pq.ParquetWriter
     monkeypatch.setattr(
-        pq, "write_table", lambda *args, **keys: written(*args, **{**keys, "compression": "NONE"})
+        pq, "ParquetWriter", lambda *args, **keys: written(*args, **{**keys, "compression": "NONE"})
     )
 
 
@@ -90,7 +91,12 @@ def test_parquet_keeps_no_statistics_and_no_word_of_its_writer_but_its_version(t
     for path in release.paths:
         with pq.ParquetFile(path) as file:
             metadata, schema = file.metadata, file.schema_arrow
-        assert metadata.metadata is None
+        (declared,) = metadata.metadata.values()
+        assert set(metadata.metadata) == {b"ARROW:schema"}  # types and zones, and nothing else
+        assert CANARY.encode() not in b64decode(declared)
+        fields = pa.ipc.read_schema(pa.py_buffer(b64decode(declared)))
+        assert fields.metadata is None
+        assert not [field.name for field in fields if field.metadata]
         assert metadata.created_by.startswith("parquet-cpp-arrow version")
         assert schema.metadata is None
         assert all("4711" not in str(each.metadata) for each in schema)

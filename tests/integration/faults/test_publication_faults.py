@@ -121,7 +121,7 @@ def overtake_a_check(one: Harness, point: str) -> None:
     one.check_over()
 
 
-@pytest.mark.parametrize("point", ["open part 1", "write _report.json 1", "rename _report.html 1"])
+@pytest.mark.parametrize("point", ["read part 1", "write _report.json 1", "rename _report.html 1"])
 def test_who_checks_while_a_late_attempt_publishes_finds_the_release(
     one: Harness, point: str
 ) -> None:

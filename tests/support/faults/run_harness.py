@@ -22,7 +22,7 @@ __all__ = ["STEPS", "Harness"]
 STEPS = ("partition", "anonymize_fragment", "anonymize_fragment", "wrap_up", "clean_up")
 """The tasks of a run of two fragments."""
 
-_TIMES = frozenset({"created", "timings_s", "seconds", "finished"})
+_TIMES = frozenset({"at", "created", "timings_s", "seconds", "finished"})
 
 
 class Harness:
