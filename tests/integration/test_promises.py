@@ -277,7 +277,7 @@ def test_phases_can_be_repeated(tmp_path):
     assert len(fragments) == 3
     first = [pipeline.anonymize_fragment(fragment) for fragment in fragments]
     again = [pipeline.anonymize_fragment(fragment) for fragment in reversed(fragments)]
-    assert {each.id: each.NCP for each in first} == {each.id: each.NCP for each in again}
+    assert {each.id: each.DP for each in first} == {each.id: each.DP for each in again}
     report = pipeline.wrap_up(job, work=work, summaries=again)
     assert pipeline.wrap_up(job, work=work, summaries=again)["rows"] == report["rows"]
     pipeline.discard(work)
