@@ -143,7 +143,7 @@ def test_a_withdrawn_intention_takes_its_rows_along_and_its_id_is_not_used_again
 @pytest.mark.parametrize("token", ["", "~"])  # before and after any token
 def test_another_attempt_confirms_nothing_of_this_one(run, token):
     intention = run.intend()
-    publication.confirm(catalogue.current(), token)
+    publication.confirm(catalogue.current(), "a", token)
     assert pending() == [intention]
 
 
