@@ -96,7 +96,7 @@ class Nights:
     ) -> None:
         """The catalogue has as many rows of persons as the release, or ``rows``."""
         of_night = release(classes, made_up)
-        vars(self.player).update(_read=lambda _: of_night, _drop=lambda _: drop(delivered))
+        vars(self.player).update(_read=lambda _: of_night, _drop=lambda *_: drop(delivered))
         expected = len(of_night.value) - of_night.made_up.total() if rows is None else rows
         night = Noted(1, label, "in", "out", "its", expected, "published")
         report = {"job": {"input": "in"}}
@@ -341,12 +341,12 @@ def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
         (tmp_path / folder).mkdir()
         pq.write_table(table, tmp_path / folder / "drop.parquet")
     player = attack._Player(Job.from_dict(JOB), {}, "")
-    rows = player._drop("in/drop.parquet")
+    rows = player._drop("in/drop.parquet", "out")
     assert (rows.person != 0).tolist() == (rows.value != 0).tolist() == [True, False]
     assert rows.places.to_pydict() == {"age": [20, 30]}
     assert not rows.seen.any()
     with pytest.raises(JobError, match="mondrian_waiting"):
-        player._drop(".mondrian_waiting/drop.parquet")
+        player._drop(".mondrian_waiting/drop.parquet", "out")
 
 
 def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> None:
