@@ -17,7 +17,8 @@ import pytest
 from engines.in_process import InProcessEngine
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.pipeline.approval import Approval, now
+from mondrian_ops.pipeline.approval import Approval
+from mondrian_ops.report.outcome import now
 from nights import silent
 from town import PROTECTED, K, L, Town
 
