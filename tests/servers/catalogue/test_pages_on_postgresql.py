@@ -70,7 +70,7 @@ def recorded(name: str) -> str:
         "dag_run": SimpleNamespace(dag_id="a_dag", run_id=name),
         "ti": SimpleNamespace(task_id="wrap_up", map_index=-1),
     }
-    return record(context, storage.load_job(JOB), "published", report_of()).rpartition("/")[2]
+    return record(context, storage.load_job(JOB), report_of()).rpartition("/")[2]
 
 
 def test_several_may_make_it_at_once(database, tmp_path):

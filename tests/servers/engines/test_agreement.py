@@ -285,6 +285,7 @@ def compared(report: Mapping[str, Any]) -> str:
         found.pop(name)
     for name in ("engine", "spark"):
         found["job"].pop(name, None)
+    found["outcome"].pop("at")
     for fragment in found["fragments"]:
         for name in ("seconds", "finished"):
             fragment.pop(name, None)
