@@ -74,7 +74,7 @@ class StagedRelease:
         self, engine: Engine, boundaries: Mapping[str, Any] | None = None, buckets: int = 3
     ) -> Counted:
         check = ReleaseCheck.of(self.job, self.paths, self.rows, {"s": ILLS}, boundaries)
-        vars(check)["buckets"] = buckets
+        vars(check).update(buckets=buckets, measures_losses=bool(self.labels))
         return check.concluded(engine.check(self.run, check))
 
 

@@ -361,7 +361,8 @@ def count_parts(check: str, run: Run, parts: Iterable[Message]) -> Iterator[Mess
     """Send the classes of each part to their buckets, and its head to the bucket after these."""
     for message in parts:
         loaded = ReleaseCheck.load(run.work, check)
-        for bucket, table in loaded.count(run.work, message.value, run.labels):
+        labels = run.labels if loaded.measures_losses else {}
+        for bucket, table in loaded.count(run.work, message.value, labels):
             yield of_table(bucket, message.value, "counts", table)
 
 

@@ -86,6 +86,7 @@ class ReleaseCheck:
         buckets: into how many the classes are divided.
         hierarchies: by sensitive column.
         boundaries: those of the series, of whose cells published intervals must be unions.
+        measures_losses: whether the labels are read; a release without a dataset has none to read.
     """
 
     job: Job
@@ -94,6 +95,7 @@ class ReleaseCheck:
     buckets: int
     hierarchies: Mapping[str, Hierarchy]
     boundaries: Mapping[str, Any] | None
+    measures_losses: bool = True
 
     @classmethod
     def of(
@@ -126,6 +128,7 @@ class ReleaseCheck:
             "buckets": self.buckets,
             "hierarchies": {name: each.to_json() for name, each in self.hierarchies.items()},
             "boundaries": self.boundaries,
+            "measures_losses": self.measures_losses,
         }
         name = f"check-{hashlib.sha256(json.dumps(described).encode()).hexdigest()}"
         work.write_json(f"{name}.json", described)
