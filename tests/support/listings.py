@@ -29,7 +29,7 @@ def _asking() -> Iterator[Asked]:
     asked = Asked()
     list_directory, data_file = discovery.list_directory, sources.data_file
 
-    def listed(directory: str, hidden: bool) -> list[FileInfo]:
+    def listed(directory: str, hidden: bool = True) -> list[FileInfo]:
         asked.listed.append(directory)
         return list_directory(directory, hidden)
 

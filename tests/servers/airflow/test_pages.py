@@ -299,7 +299,7 @@ def test_a_release_is_approved_under_required_actions(project, visit, shots, wai
     release = framed(page)
     release.locator("h1", has_text="approved/release").wait_for()
     assert release.locator("header .state").inner_text() == "published"
-    assert "approved by ada" in release.locator("#making").inner_text()
+    assert "approved by ada" in release.locator("#outcome").inner_text()
     assert complaints == []
 
 
@@ -321,7 +321,7 @@ def test_a_release_is_rejected_from_its_page(project, visit, waiting):
     assert project.leftovers("rejected") == []
     page.goto(address)
     assert framed(page).locator("header .state").inner_text() == "rejected"
-    assert "rejected by ada" in framed(page).locator("header .banner").first.inner_text()
+    assert "rejected by ada" in framed(page).locator("#outcome").inner_text()
     assert framed(page).get_by_role("link", name="Approve or reject").count() == 0
 
 
