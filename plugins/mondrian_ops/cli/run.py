@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
-    """Write the report of a release, whatever became of it."""
+    """Write the report of a release, also of one that was refused."""
     if options.json:
         write_json(report)
     elif not options.quiet:

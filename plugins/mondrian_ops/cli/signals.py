@@ -47,7 +47,7 @@ class Signals:
         try:
             yield
         except BaseException:
-            if self._received is not None:  # whatever ended early because of it
+            if self._received is not None:  # the error is what it caused
                 raise self._received from None
             raise
         finally:

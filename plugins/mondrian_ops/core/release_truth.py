@@ -32,7 +32,7 @@ Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Reads some columns of a part, batch by batch."""
 
 _TABLE = 1 << 22  # pairs of a label and a value that are marked in a table
-_NARROW = 1 << 16  # whole numbers within so small a range are told apart by their distance
+_NARROW = 1 << 16  # whole numbers of a smaller range are numbered from the least one
 _REDACTED = "*"
 
 

@@ -1,7 +1,7 @@
 """A pandas.DataFrame as a table of its caller; imported only where there is one.
 
 A column that is published as it is consists of the caller's own values, taken row by row, so it
-keeps its dtype, whatever that is.
+keeps its dtype.
 """
 
 from __future__ import annotations

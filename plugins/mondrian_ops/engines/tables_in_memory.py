@@ -280,13 +280,15 @@ class DuckRelation(ArrowTable):
         self._relation = relation
 
     def _made(self, table: pa.Table, raw: Collection[str]) -> Any:
+        import duckdb  # it is there: the caller's relation is its
+
         types = dict(zip(self._relation.columns, map(str, self._relation.types), strict=True))
         try:
             made = _queried(self._relation, table, {})
             now = dict(zip(made.columns, map(str, made.types), strict=True))
             lost = {name: types[name] for name in raw if now[name] != types[name]}
             return _queried(self._relation, table, lost) if lost else made
-        except Exception:
+        except duckdb.Error:
             raise InputError(
                 "the release cannot be made a DuckDB relation, perhaps because the connection has "
                 "python_enable_replacements off; pass relation.to_arrow_table()"
