@@ -35,6 +35,7 @@ from benchmarks import (
     small_files,
     speed,
     tds,
+    truth,
 )
 from benchmarks.context import Context
 from benchmarks.measure import ROOT, Checkout, machine
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "speed": speed.cutting,
     "whole": speed.whole,
     "values": speed.different_values,
+    "truth": truth.tables,
     "loss": quality.losses,
     "distribution": quality.distribution,
     "adult": quality.adult,

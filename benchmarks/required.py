@@ -14,6 +14,7 @@ TINY_ROWS, TINY_S = 10_000, 0.6
 TIMES_EMPTY_DAG = 1.6
 LIST_S = 0.2  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's
+TRUTH_SHARE = 0.08  # of the processor time of the whole job
 LINEAR = 0.2  # time per row may differ by this share
 PEAK_MIB = 4096.0
 VISIBLE_CORES = 0.1  # peaks may differ by this share, however many cores a task sees

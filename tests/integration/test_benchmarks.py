@@ -33,12 +33,12 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     before = committed.read_bytes() if committed.exists() else None
     result = benchmarks(
         *("--quick", "--rows", 2000, "--sizes", 500, 1000),
-        *("--only", "speed", "whole", "values", "loss", "distribution"),
+        *("--only", "speed", "whole", "values", "truth", "loss", "distribution"),
         *("--scratch", tmp_path, "--results", results),
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((results / "results.json").read_text("utf-8"))
-    assert len(kept["tables"]) == 6
+    assert len(kept["tables"]) == 7
     for table in kept["tables"]:
         assert table["title"] in result.stdout
         assert table["title"] in (results / "results.md").read_text("utf-8")

@@ -43,17 +43,17 @@ def losses_of_part(
     over the rows.
     """
     measured = {}
+    weights = rows.astype(np.float64)
     for name, of_column in labels.items():
         columns = columns_of(name, list(values))
-        keys = codes[columns[0]].astype(np.int64)
+        keys = codes[columns[0]]
         for column in columns[1:]:
-            keys = keys * (len(values[column]) + 1) + codes[column]
-        used, place = np.unique(keys, return_inverse=True)
+            keys = keys.astype(np.int64) * (len(values[column]) + 1) + codes[column]
+        used, of_label = _weights(keys, weights)
         arrays = []
         for column in reversed(columns):
             used, code = np.divmod(used, len(values[column]) + 1)
             arrays.append(values[column].take(pa.array(code - 1, mask=code == 0)))
-        of_label = np.bincount(place, weights=rows, minlength=len(arrays[0])).astype(np.int64)
         measured[name] = _weighed(of_column, arrays[::-1], of_label)
     return measured
 
@@ -78,6 +78,16 @@ def with_hidden(losses: Mapping[str, Any], rows: int) -> dict[str, Any]:
         "rows_exact": losses["rows_exact"] - rows,
         "rows_star": losses["rows_star"] + rows,
     }
+
+
+def _weights(keys: NDArray[Any], rows: NDArray[np.float64]) -> tuple[Ints, Ints]:
+    """The distinct keys, and how many rows have each."""
+    if keys.max(initial=0) <= len(keys):
+        of_key = np.bincount(keys, weights=rows).astype(np.int64)
+        used = np.flatnonzero(of_key)
+        return used, of_key[used]
+    used, place = np.unique(keys, return_inverse=True)
+    return used, np.bincount(place, weights=rows).astype(np.int64)
 
 
 def _weighed(labels: PublishedLabels, arrays: Sequence[pa.Array], rows: Ints) -> dict[str, Any]:

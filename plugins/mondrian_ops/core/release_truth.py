@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_loss import columns_of
+from mondrian_ops.native.label_pairs import mark_pairs
 
 __all__ = ["PartTruth", "Read"]
 
@@ -89,11 +90,11 @@ class PartTruth:
         return hidden
 
     @cached_property
-    def _order(self) -> NDArray[np.intp]:
-        return self.order.astype(np.intp)
+    def _order(self) -> NDArray[np.int32]:
+        return np.ascontiguousarray(self.order, np.int32)
 
     def _check_order(self) -> None:
-        order, count = self._order, self.rows.num_rows
+        order, count = self.order, self.rows.num_rows
         if len(order) and not 0 <= int(order.min()) <= int(order.max()) < count:
             raise self._untrue("it has rows that the source has not")
         if self.made_up is not None:
@@ -114,7 +115,7 @@ class PartTruth:
         same; None where that is so of no row.
         """
         codes, values = _coded(self.rows[labels.name])
-        pairs, rows, empty = _Pairs(labels, values), 0, list[Flags]()
+        pairs, rows, empty = _Pairs(labels, codes, values), 0, list[Flags]()
         for batch in read(columns):
             place, arrays = _labels_in(batch.columns)
             source = self._slice(labels.name, rows, batch.num_rows)
@@ -124,7 +125,7 @@ class PartTruth:
                 empty.append((_nulls(arrays[0]) & _nulls(arrays[1]))[place])
             if real is not None:
                 place, source = place[real], source[real]
-            pairs.add(arrays, place, codes.take(source))
+            pairs.add(arrays, place, source)
         self._check_end(labels.name, rows)
         if wrong := pairs.wrong():
             raise self._untrue(
@@ -134,7 +135,7 @@ class PartTruth:
         without = np.concatenate([np.zeros(0, bool), *empty])
         if not without.any():
             return None
-        present = ~_nulls(values)[codes][self._order]
+        present = ~_nulls(values)[codes[self._order]]
         if self.made_up is not None:
             present = present & ~self.made_up
         return (without, present) if (without & present).any() else None
@@ -182,7 +183,7 @@ class PartTruth:
             if column.null_count or not pc.all(pc.equal(texts, _REDACTED)).as_py():
                 raise self._untrue(f"column {name!r} is published, which is an identifier")
 
-    def _slice(self, name: str, start: int, count: int) -> NDArray[np.intp]:
+    def _slice(self, name: str, start: int, count: int) -> NDArray[np.int32]:
         """The row of the source of each of some rows of the part."""
         if start + count > len(self._order):
             self._check_end(name, start + count)
@@ -207,28 +208,29 @@ class PartTruth:
 class _Pairs:
     """The distinct pairs of a label and a value, and how many of these labels are wrong."""
 
-    def __init__(self, labels: PublishedLabels, values: pa.Array) -> None:
+    def __init__(self, labels: PublishedLabels, codes: NDArray[Any], values: pa.Array) -> None:
         self._labels = labels
+        self._codes = codes
         self._values = values
         self._arrays: list[pa.Array] = []
         self._table: Flags | None = None
         self._keys: list[Ints] = []
         self._wrong = 0
 
-    def add(self, arrays: list[pa.Array], place: NDArray[Any], codes: NDArray[Any]) -> None:
-        """Add some rows: the place of each one's label in ``arrays``, and the code of its value."""
+    def add(
+        self, arrays: list[pa.Array], place: NDArray[np.int32], source: NDArray[np.int32]
+    ) -> None:
+        """Add some rows: the place of each one's label in ``arrays``, and its row of the source."""
         if not (self._arrays and all(map(pa.Array.equals, arrays, self._arrays))):
             self._finish()
             self._arrays = arrays
-            size = len(arrays[0]) * len(self._values)
-            self._table = np.zeros(size, bool) if size <= _TABLE else None
-        keys = place.astype(np.intp)
-        keys *= len(self._values)
-        keys += codes
-        if self._table is None:
-            self._keys.append(np.unique(keys))
+            size = len(arrays[0]), len(self._values)
+            self._table = np.zeros(size, bool) if size[0] * size[1] <= _TABLE else None
+        if self._table is not None:
+            mark_pairs(place, source, self._codes, self._table)
         else:
-            self._table[keys] = True
+            keys = place.astype(np.int64) * len(self._values) + self._codes[source]
+            self._keys.append(np.unique(keys))
 
     def wrong(self) -> int:
         """How many distinct pairs have a value that is not within the label."""
@@ -252,7 +254,10 @@ class _Pairs:
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
-    """(rows,) the place of each row's value among the values, the missing one last."""
+    """(rows,) the place of each row's value among the values, the missing one last.
+
+    The places are uint8, uint16 or int32.
+    """
     array = _combined(column)
     if pa.types.is_integer(array.type):
         ends = pc.min_max(array).as_py()
@@ -261,49 +266,51 @@ def _coded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
             return _distances(array, least, most)
     encoded = array if _is_dictionary(array) else array.dictionary_encode()
     values = encoded.dictionary
-    codes = encoded.indices
-    if codes.null_count:
-        codes = codes.cast(pa.int64()).fill_null(len(values))
-    return codes.to_numpy(), pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return _places(encoded, _narrow(len(values))), _with_null(values)
+
+
+def _narrow(count: int) -> Any:
+    """The type of places among so many values and the missing one."""
+    return np.min_scalar_type(count) if count < _NARROW else np.int32
 
 
 def _distances(array: pa.Array, least: int, most: int) -> tuple[NDArray[Any], pa.Array]:
     count = most - least + 1
-    narrow = np.min_scalar_type(count)
     missing = _nulls(array) if array.null_count else None
     numbers = (array.fill_null(least) if array.null_count else array).to_numpy()
     # Subtraction of unsigned numbers wraps around, so that the distance is right.
     unsigned = numbers.view(f"u{numbers.itemsize}")
-    codes = (unsigned - np.array(least, numbers.dtype).view(unsigned.dtype)).astype(narrow)
+    distances = unsigned - np.array(least, numbers.dtype).view(unsigned.dtype)
+    codes = distances.astype(_narrow(count))
     if missing is not None:
         codes[missing] = count
-    values = pa.array([*range(least, most + 1), None], array.type)
-    return codes, values
+    return codes, pa.array([*range(least, most + 1), None], array.type)
 
 
-def _labels_in(columns: Sequence[pa.Array]) -> tuple[NDArray[Any], list[pa.Array]]:
+def _labels_in(columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """(rows,) the place of each row's label, and the labels: texts, or two bounds."""
     if len(columns) == 1:
         (column,) = columns
         encoded = column if _is_dictionary(column) else column.dictionary_encode()
-        return _places(encoded), [_with_null(encoded.dictionary)]
+        return _places(encoded, np.int32), [_with_null(encoded.dictionary)]
     low, high = (column.dictionary_encode() for column in columns)
     size = len(high.dictionary) + 1
     keys, place = np.unique(
-        _places(low).astype(np.int64) * size + _places(high), return_inverse=True
+        _places(low, np.int64) * size + _places(high, np.int64), return_inverse=True
     )
     of_low, of_high = np.divmod(keys, size)
-    return place, [
+    return place.astype(np.int32), [
         _with_null(low.dictionary).take(pa.array(of_low)),
         _with_null(high.dictionary).take(pa.array(of_high)),
     ]
 
 
-def _places(encoded: pa.DictionaryArray) -> NDArray[Any]:
+def _places(encoded: pa.DictionaryArray, kind: Any) -> NDArray[Any]:
+    """(rows,) the place of each row's value in the dictionary; that of a missing one follows it."""
     indices = encoded.indices
     if indices.null_count:
         indices = indices.cast(pa.int64()).fill_null(len(encoded.dictionary))
-    places: NDArray[Any] = indices.to_numpy()
+    places: NDArray[Any] = indices.to_numpy().astype(kind, copy=False)
     return places
 
 

@@ -121,6 +121,12 @@ MO_API int mo_recode(const uint64_t *words, int64_t wide, int64_t n, const int64
 MO_API int mo_group_by_bits(const uint64_t *words, int64_t wide, int64_t n, const uint64_t *keys,
                             int32_t *index, int64_t *starts, int64_t *groups);
 
+/* label_pairs.c: marks (labels, values) the pair labels[i], codes[source[i]] for each of the rows.
+ * codes (source_rows,) are unsigned of code_bytes 1 or 2, or int32. */
+MO_API int mo_mark_pairs(const int32_t *labels, int64_t label_count, const int32_t *source,
+                         int64_t rows, const void *codes, int64_t code_bytes, int64_t source_rows,
+                         int64_t value_count, uint8_t *marks);
+
 /* class_criteria.c: group i is the combinations index[starts[i]] to index[starts[i + 1]], the
  * last one ends with index; sensitive (sensitive columns, combinations). */
 MO_API int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *starts,
