@@ -1,8 +1,8 @@
 """Nights that hang together: what whoever holds all nights finds out, and what it costs to stop it.
 
-The drops are those of `generate people --nights`, or Adult made dynamic. Each release also carries
-a copy of the person's number, by which the attacker's program finds the class of each person; one
-with counterfeits cannot, and there the catalogue tells it the classes.
+The drops are those of `generate people --nights`, or Adult made dynamic. A release of a job without
+protection also carries a copy of the person's number, by which the attacker's program finds the
+class of each person; of others the catalogue tells it the classes.
 """
 
 from __future__ import annotations
@@ -150,11 +150,11 @@ def _by_night(name: str, series: list[Night], alone: list[Night]) -> list[tuple[
 
 def _contenders(job: dict[str, Any]) -> dict[str, dict[str, Any]]:
     series = {"kind": "snapshots", "protect": "intersection", "unmatched": "suppress"}
-    makes_up = {**job, "unlisted": "drop", "series": {**series, "unmatched": "counterfeit"}}
+    protected = {**job, "unlisted": "drop", "series": series}
     return {
         "independently": job,
-        "as a series": {**job, "series": series},
-        "with counterfeits": makes_up,
+        "as a series": protected,
+        "with counterfeits": {**protected, "series": {**series, "unmatched": "counterfeit"}},
     }
 
 
@@ -301,7 +301,7 @@ def _released(
             source.unlink()
             release = pq.read_table(output)
             classes = classes_of(release, job["quasi_identifiers"])
-            if loaded.makes_up:
+            if loaded.follows_persons:
                 whose = _by_catalogue(loaded, drop, release, classes)
                 came = np.full(report["rows"]["published"], number)
             else:

@@ -16,7 +16,7 @@ import pytest
 
 from engines.in_process import InProcessEngine
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.core.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline.approval import Approval
 from mondrian_ops.report.outcome import now
 from nights import silent
@@ -139,8 +139,8 @@ def test_counterfeits_are_spelled_as_the_rows_of_people_are(village: Village) ->
     spelled = Counter[str]()
     for label in beside(str(village.job(1).output)):
         spelled += classes[label]
-    assert spelled["cold"] + spelled["cold "] == PLACES
-    assert spelled["cold"] * spelled["cold "] > 0
+    assert spelled["cold"] == PLACES
+    assert "cold " not in spelled
 
 
 def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> None:
@@ -276,9 +276,3 @@ def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
     assert "is missing" in str(pipeline.verify(village.job(1), output)["failures"])
     Path(f"{usual}/_counterfeits.parquet").unlink()  # as of a night that made none up
     assert pipeline.verify(village.job(0), usual)["passed"]
-
-
-def test_columns_that_a_row_made_up_would_lack_are_refused(tmp_path: Path) -> None:
-    village = Village(tmp_path, unlisted="publish", quasi_identifiers=["age"])
-    with pytest.raises(JobError, match="have no value of 'zip'; leave these columns out"):
-        village.run(village.drop(0))

@@ -27,6 +27,7 @@ from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.plan import Order, orders_of
 from mondrian_ops.core.pool import HIDDEN, NIGHT, SIGNATURE
 from mondrian_ops.core.profile import Profile
+from mondrian_ops.core.values import in_one_spelling
 from mondrian_ops.native.classes import shuffle_classes
 
 __all__ = ["Anonymizer", "Counterfeits", "Released", "columns_to_read", "unlisted_columns"]
@@ -68,8 +69,7 @@ class Counterfeits(NamedTuple):
     def of(cls, pairs: NDArray[np.int64], values: NDArray[np.int32]) -> Counterfeits:
         """By class and code of a value, (n, 2); ``values``: (rows,) the codes of all rows.
 
-        Chance gives each one of the rows that have its value: where a value has several spellings,
-        counterfeits are spelled as people's rows are.
+        Chance gives each one of the rows that have its value.
         """
         order = np.argsort(values, kind="stable")
         first, end = (np.searchsorted(values[order], pairs[:, 1] + more) for more in (0, 1))
@@ -242,6 +242,8 @@ class Anonymizer:
             elif name in self.job.identifiers:
                 redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(rows), np.int32)))
                 columns[name] = redacted.dictionary_encode()
+            elif name in self.job.sensitive and self.job.follows_persons:
+                columns[name] = in_one_spelling(table[name]).take(rows)
             else:
                 columns[name] = without_dictionaries(table[name].take(rows))
         return pa.table(columns)

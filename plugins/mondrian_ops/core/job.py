@@ -428,6 +428,11 @@ class Job(Options):
         return self.algorithm in ("samarati", "tds")
 
     @property
+    def follows_persons(self) -> bool:
+        """Whether persons are followed through the nights of a series, to protect them."""
+        return self.series is not None and self.series.protect == "intersection"
+
+    @property
     def makes_up(self) -> bool:
         """Whether rows may be made up, so that classes have the values that they lack."""
         return self.series is not None and self.series.unmatched == "counterfeit"

@@ -6,7 +6,7 @@ hidden columns are in working files and in the files of waiting rows only; they 
 
 from __future__ import annotations
 
-__all__ = ["HIDDEN", "NIGHT", "SIGNATURE"]
+__all__ = ["HIDDEN", "NIGHT", "SIGNATURE", "as_shown"]
 
 NIGHT = "mondrian_ops_night"
 """int32: the number of the night in which the row first came."""
@@ -15,3 +15,11 @@ SIGNATURE = "mondrian_ops_signature"
 """What the releases before have told of the row's person (``series.protect: intersection``)."""
 
 HIDDEN = (NIGHT, SIGNATURE)
+
+
+def as_shown(waits: int, k: int) -> int:
+    """How many rows wait, as a report or a page shows it: a count below k as 0 or k, if nearer.
+
+    Who knows who was delivered would learn from a small one who had no company.
+    """
+    return waits if waits >= k else k * (2 * waits >= k)

@@ -91,7 +91,8 @@ class Series(Options):
             "while the person's value stays the same, at least `l` sensitive values common to all "
             "of the person's classes remain, but fewer for those who subtract a class of one night "
             "from that of the next; needs `entity_id`, one sensitive column and a whole `l` of "
-            "`diversity: distinct`; `cut` and `relaxed` have no effect",
+            "`diversity: distinct`. No other column is published unchanged, and this one in one "
+            "spelling of each value; `cut` and `relaxed` have no effect",
         },
         form=None,
     )
@@ -105,8 +106,8 @@ class Series(Options):
             "suppress": "they are left out of the night, and counted",
             "counterfeit": "they are published, and rows are made up that have the sensitive "
             "values their classes lack; the report counts these, and `_counterfeits.parquet` says "
-            "how many each class has. The sensitive column is the only one that may be published "
-            "unchanged. A row that still has no partner waits if rows may wait, or is left out",
+            "how many each class has. A row that still has no partner waits if rows may wait, or "
+            "is left out",
         },
         only_with={"protect": ("intersection",)},
         form=None,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.core.encoding import ticks_per_day, value_type
+from mondrian_ops.core.encoding import as_array, ticks_per_day, value_type
 
 __all__ = [
     "after",
@@ -20,6 +20,7 @@ __all__ = [
     "date_or_number",
     "example_text",
     "greatest_below",
+    "in_one_spelling",
     "json_value",
     "one_spelling",
     "read_value",
@@ -80,8 +81,8 @@ def one_spelling(values: pa.Array) -> pa.Array:
     """The values, with one spelling for all texts that a reader cannot tell apart.
 
     Sensitive values are compared in it, so that several spellings of one value do not pass for
-    diverse values; they are published as they are in the source. Empty and blank texts become
-    missing.
+    diverse values; they are published as they are in the source, except where a series follows its
+    persons through the nights (:func:`in_one_spelling`). Empty and blank texts become missing.
 
     Invisible characters are left out, the rest is brought into Unicode's form NFKC
     (characters composed, compatibility forms replaced by what they stand for), and blanks of any
@@ -99,6 +100,14 @@ def one_spelling(values: pa.Array) -> pa.Array:
     composed = pa.array([text and unicodedata.normalize("NFKC", text) for text in texts], seen.type)
     spaced = pc.utf8_trim(pc.replace_substring_regex(composed, _BLANKS, " "), " ")
     return pc.if_else(pc.equal(spaced, ""), pa.scalar(None, spaced.type), spaced)
+
+
+def in_one_spelling(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values, those that `l` counts as the same with the same bytes.
+
+    Who spells a value in a way of its own can be followed from release to release by that.
+    """
+    return one_spelling(as_array(column)).cast(value_type(column.type))
 
 
 def json_value(value: pa.Scalar) -> int | float | str | bool:

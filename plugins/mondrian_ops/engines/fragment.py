@@ -13,9 +13,11 @@ from mondrian_ops import storage
 from mondrian_ops.algorithms.anonymizer import Released
 from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.core.job import Job
 from mondrian_ops.core.plan import filter_of, is_exact, reach_of
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.core.release_truth import PartTruth, Read
+from mondrian_ops.core.values import in_one_spelling
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 
@@ -84,7 +86,7 @@ def truth_of(
     """
     job = run.dataset.job
     truth = PartTruth(
-        rows=rows,
+        rows=_in_one_spelling(job, rows),
         order=released.order,
         made_up=released.made_up,
         missing_rows=released.summary["suppressed"] + released.summary["held"],
@@ -95,6 +97,14 @@ def truth_of(
     entity, persons = job.entity_id, released.persons
     of_persons = None if entity is None or persons is None else (entity, persons)
     return partial(truth.check, released.table.column_names, persons=of_persons)
+
+
+def _in_one_spelling(job: Job, rows: pa.Table) -> pa.Table:
+    """The rows, with sensitive values spelled as a series that follows its persons does."""
+    for name in job.sensitive if job.follows_persons else ():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, in_one_spelling(rows[name]))
+    return rows
 
 
 def read_columns(table: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -104,7 +104,7 @@ def check_columns(job: Job, source: storage.Source) -> None:
                 f"quasi_identifiers: column {field.name!r} of type {kind} cannot be generalized; "
                 "make it text, a number or a date"
             )
-    if job.makes_up:
+    if job.follows_persons:
         _refuse_columns_beside(job, names)
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
         for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
@@ -123,14 +123,18 @@ def _refuse_types_of_others(job: Job, names: Sequence[str]) -> None:
 
 
 def _refuse_columns_beside(job: Job, names: Sequence[str]) -> None:
-    """Raise JobError where a row that is made up would lack a value."""
+    """Raise JobError where a raw column would tell persons apart, from night to night.
+
+    A row that is made up would lack its value, too.
+    """
     if job.unlisted == "publish" and (others := unlisted_columns(job, list(names))):
         raise JobError(
-            "series.unmatched: counterfeit makes up rows, which have no value of "
-            f"{', '.join(map(repr, others))}; leave these columns out with unlisted: drop, list "
-            "them as quasi-identifiers, or use unmatched: suppress"
+            f"series.protect: intersection publishes no other column as it is, because whoever "
+            f"knows a person's {others[0]!r} finds the person's row among those of the class by "
+            f"it; leave {', '.join(map(repr, others))} out with unlisted: drop, or list them as "
+            "quasi-identifiers"
         )
-    if "counterfeits" in job.quasi_identifier_names:
+    if job.makes_up and "counterfeits" in job.quasi_identifier_names:
         raise JobError(
             "series.unmatched: counterfeit publishes a column 'counterfeits' beside the release; "
             "rename the quasi-identifier of that name"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops import report as reports
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.pool import as_shown
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
@@ -39,18 +40,15 @@ def assembled(
     the rows of it that wait after this ``night``, whose ``boundaries`` are stable.
     """
     published = count.rows - sum(summary.counterfeits for summary in summaries)
+    suppressed = sum(summary.suppressed for summary in summaries)
+    rows = {"input": state.rows, "published": published, "suppressed": suppressed}
     shown = job.to_dict()
     for key in ("input", "output"):
         if shown.get(key):
             shown[key] = storage.shown(shown[key])
     return reports.build(
         job=shown,
-        rows={
-            "input": state.rows if night is None else night.rows,
-            "published": published,
-            "suppressed": sum(summary.suppressed for summary in summaries),
-            **({} if night is None else _waits(night, waiting)),
-        },
+        rows=rows if night is None else _of_night(rows, night, waiting, job.k),
         class_sizes=count.histogram,
         class_persons=count.persons_histogram,
         achieved=verdict.achieved,
@@ -80,31 +78,42 @@ def assembled(
             )
             if note
         ],
-        series=None if night is None else _night(night, waiting, boundaries),
+        series=None if night is None else _night(night, waiting, boundaries, job.k),
         **(maker or {}),
     ).to_dict()
 
 
-def _waits(night: Night, waiting: Sequence[Sequence[int]]) -> dict[str, int]:
-    return {
-        "waited": sum(rows for _, rows in night.waited),
-        "waiting": sum(rows for _, rows in waiting),
-    }
+def _of_night(
+    rows: Mapping[str, int], night: Night, waiting: Sequence[Sequence[int]], k: int
+) -> dict[str, int]:
+    """The ``rows`` of a night's pool, and those that wait, as shown.
+
+    The rows read are those that are left, or nobody would have to be shown the exact number.
+    """
+    waited, waits = (
+        as_shown(sum(count for _, count in pairs), k) for pairs in (night.waited, waiting)
+    )
+    came = rows["published"] + rows["suppressed"] + waits - waited
+    return {**rows, "input": max(0, came), "waited": waited, "waiting": waits}
 
 
 def _night(
     night: Night,
     waiting: Sequence[Sequence[int]],
     boundaries: NightBoundaries | None,
+    k: int,
 ) -> dict[str, Any]:
     """The entry of a report for its night in a series."""
+    waited, waits = (
+        [[origin, as_shown(rows, k)] for origin, rows in pairs] for pairs in (night.waited, waiting)
+    )
     shared = {} if boundaries is None else {"boundaries": _shared(boundaries)}
     return {
         "name": storage.shown(night.series),
         "night": night.number,
         **shared,
-        "waited": [list(pair) for pair in night.waited],
-        "waiting": [list(pair) for pair in waiting],
+        "waited": waited,
+        "waiting": waits,
     }
 
 

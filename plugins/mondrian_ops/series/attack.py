@@ -4,12 +4,14 @@ Everything is computed anew from the drops as delivered and the releases as publ
 persons are followed (``series.protect: intersection``) many classes cover a person, so the
 catalogue tells which one it was; it is believed only where drop and release agree. Elsewhere, as
 for a release from outside the series, the attacker keeps all classes that cover the person.
+
+The attacker compares sensitive values byte by byte, and once more as a reader sees them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -33,6 +35,7 @@ from mondrian_ops.series.history import HELD, PENDING, Noted, noted, types_of
 from mondrian_ops.series.intersection import (
     class_hashes,
     class_texts,
+    hashes_as_written,
     is_protected,
     person_hashes,
     value_hashes,
@@ -86,7 +89,7 @@ class _Release:
 
 @dataclass
 class _Rows:
-    """Rows of a drop: the persons, their sensitive values, and their quasi-identifiers.
+    """Rows of a drop: the persons, their sensitive values as written, and quasi-identifiers.
 
     ``seen`` (rows,) bool: whether an earlier release may have the row, and it was counted there.
     """
@@ -124,7 +127,10 @@ class _Player:
         self._job, self._hierarchies = job, hierarchies
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
-        self._attacker = Attacker(job.k, self._least, knows_changes=is_protected(job))
+        self._attacker, self._reader = (
+            Attacker(job.k, self._least, knows_changes=is_protected(job)) for _ in range(2)
+        )
+        self._spelled: dict[int, int] = {}  # values as the series spells them
         self._waits = job.series is not None and job.series.kind == "increments"
         self._pool: list[_Rows] = []
         self._has_gap = False
@@ -207,7 +213,7 @@ class _Player:
         schema = pa.schema([source.schema.field(name) for name in names])
         table = pa.Table.from_batches(batches, schema)
         persons = person_hashes(job, self._name, table[str(job.entity_id)], may_lack=True)
-        values = value_hashes(job, self._name, table[self._sensitive])
+        values = self._written(table[self._sensitive])
         places = table.select(list(job.quasi_identifier_names))
         return _Rows(persons, values, places, np.zeros(len(persons), np.bool_))
 
@@ -236,9 +242,23 @@ class _Player:
             {name: of_class[name].combine_chunks() for name in names},
             {key: number for number, key in enumerate(hashes)},
             class_of,
-            value_hashes(self._job, self._name, table[self._sensitive]),
+            self._written(table[self._sensitive]),
             made_up,
         )
+
+    def _written(self, column: pa.ChunkedArray) -> Ints:
+        """Hashes of the values of a column, byte by byte."""
+        written = hashes_as_written(self._job, self._name, column)
+        spelled = value_hashes(self._job, self._name, column)
+        differs = written != spelled
+        self._spelled.update(zip(written[differs].tolist(), spelled[differs].tolist(), strict=True))
+        return written
+
+    def _published(self, value: int, here: Collection[int]) -> int:
+        """A value of a drop as a release with these values has it."""
+        if value in here or not is_protected(self._job):
+            return value
+        return self._spelled.get(value, value)
 
     def _look(self, label: str, release: _Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
@@ -253,9 +273,27 @@ class _Player:
                 f"{label}: the release has {published} rows of persons, but {night.rows} were "
                 "published; restore it"
             )
-        self._attacker.see(values, rows, company)
+        self._see(values, rows, company)
+        misspelled = sum(each in self._spelled for each in release.value.tolist())
+        if misspelled and is_protected(self._job):
+            self._found.failures.append(
+                f"{label}: {misspelled} row(s) spell their value of {self._sensitive} in a way "
+                "that tells them from others with that value; the release was published before a "
+                "series spelled each value in one way, or was changed; remove it"
+            )
         counts = self._counts()
         self._found.nights.append(Night(label, published, *counts))
+
+    def _see(self, values: list[set[int]], rows: list[Row], company: list[Row]) -> None:
+        """Attack by the values as they are written, and as a reader takes them."""
+        self._attacker.see(values, rows, company)
+        spelled = self._spelled
+        alike = [{spelled.get(each, each) for each in of_class} for of_class in values]
+        read, beside = (
+            [row._replace(value=spelled.get(row.value, row.value)) for row in each]
+            for each in (rows, company)
+        )
+        self._reader.see(alike, read, beside)
 
     def _by_catalogue(
         self, night: Noted, release: _Release, values: list[set[int]]
@@ -277,17 +315,20 @@ class _Player:
         for at, rows in enumerate(self._pool):
             columns, places = self._encoded(release, rows)
             used = []
-            persons, own = rows.person.tolist(), rows.value.tolist()
+            persons, written = rows.person.tolist(), rows.value.tolist()
             times.update(persons)
-            for row, (person, value) in enumerate(zip(persons, own, strict=True)):
+            for row, (person, value) in enumerate(zip(persons, written, strict=True)):
                 mine = number.get(person)
-                if mine is None or person in found or (value and value not in values[mine]):
+                if mine is None or person in found:
+                    continue
+                own = self._published(value, values[mine])
+                if own and own not in values[mine]:
                     continue
                 if all(
                     column.covers(places[row, i], column.published[[mine]]).all()
                     for i, column in enumerate(columns)
                 ):
-                    found[person] = Row(person, value, (mine,))
+                    found[person] = Row(person, own, (mine,))
                     used.append(row)
             self._pool[at] = rows.without(used)
         self._compare_rows(night.label, release, number, found, times)
@@ -376,11 +417,12 @@ class _Player:
         candidates = [tuple(each.tolist()) for each in fitting(columns, distinct)]
         here = [set().union(*(values[each] for each in classes)) for classes in candidates]
         own = zip(rows.person.tolist(), rows.value.tolist(), place_of.tolist(), strict=True)
-        return {
-            row: Row(person, value, candidates[place])
-            for row, (person, value, place) in enumerate(own)
-            if candidates[place] and (not value or value in here[place])
-        }
+        found = {}
+        for row, (person, written, place) in enumerate(own):
+            value = self._published(written, here[place])
+            if candidates[place] and (not value or value in here[place]):
+                found[row] = Row(person, value, candidates[place])
+        return found
 
     def _encoded(self, release: _Release, rows: _Rows) -> tuple[list[Coverage], Ints]:
         """The classes' values of each quasi-identifier, and the codes (rows, columns) of theirs."""
@@ -393,8 +435,13 @@ class _Player:
         return columns, np.stack(codes, axis=1)
 
     def _counts(self) -> tuple[int, int, int, int]:
-        seen = self._attacker
-        return len(seen.persons), len(seen.below_l), len(seen.given_away), len(seen.below_k)
+        one, other = self._attacker, self._reader
+        return (
+            len(one.persons),
+            len(one.below_l | other.below_l),
+            len(one.given_away | other.given_away),
+            len(one.below_k),
+        )
 
     def _compare_state(self) -> None:
         """Note a failure where the next night would begin from something else than the releases."""
@@ -402,7 +449,7 @@ class _Player:
             return
         with catalogue.current().reading() as connection:
             left = of_persons.left(connection, self._name)
-        if differing := self._attacker.differing(left):
+        if differing := self._reader.differing(left):
             self._found.failures.append(
                 f"the catalogue and the releases differ in the values left for {differing} "
                 "person(s), and the next night relies on the catalogue; restore the catalogue, or "
@@ -423,8 +470,10 @@ class _Player:
         if not self._found.nights:
             self._found.failures.append("no night could be looked at")
         if self._waited:
+            waited, k = self._waited, self._job.k
+            how_many = f"at least {waited}" if waited >= k else f"fewer than k = {k}"
             self._found.notes.append(
-                f"at least {self._waited} row(s) that waited or were suppressed count as "
+                f"{how_many} row(s) that waited or were suppressed count as "
                 "published, because a class of that night covers them and nothing tells them "
                 "from its rows"
             )

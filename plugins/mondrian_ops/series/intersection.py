@@ -36,6 +36,7 @@ __all__ = [
     "checked",
     "class_hashes",
     "class_texts",
+    "hashes_as_written",
     "in_classes",
     "is_protected",
     "person_hashes",
@@ -67,7 +68,7 @@ class Outcome(NamedTuple):
 
 def is_protected(job: Job) -> bool:
     """Whether the persons of the job's series are followed through its nights."""
-    return job.series is not None and job.series.protect == "intersection"
+    return job.follows_persons
 
 
 def types_of(job: Job, schema: pa.Schema) -> dict[str, str]:
@@ -136,7 +137,7 @@ def checked(
     """
     from mondrian_ops.catalogue import persons
 
-    labels, published, hashes, of_value, classes = _as_published(job, name, work, parts)
+    labels, published, hashes, of_value, classes, misspelled = _as_published(job, name, work, parts)
     with catalogue.current().reading() as connection:
         before = persons.values(connection, name)
         codes, stored = _coded(of_value, before)
@@ -169,6 +170,12 @@ def checked(
     ]
     is_known, changed = int(known.is_known.sum()), int(followed.changed.sum())
     failures += _strangers(job, number, is_known, changed, len(hashes))
+    if misspelled:
+        failures.append(
+            f"{misspelled} row(s) spell their value of {job.sensitive[0]} otherwise than the "
+            "series does, which tells them from others with that value; run again from the "
+            "partition task"
+        )
     if twice := len(hashes) - len(np.unique(hashes)):
         failures.append(
             f"intersection of all nights: the release has {twice} row(s) too many, because a "
@@ -252,17 +259,18 @@ def _notes(job: Job, known: Known, number: int) -> list[str]:
 
 def _as_published(
     job: Job, name: str, work: storage.WorkDir, parts: Sequence[str]
-) -> tuple[Ints, Ints, Ints, Ints, pa.Table]:
+) -> tuple[Ints, Ints, Ints, Ints, pa.Table, int]:
     """Of each row the class, its number and a hash of it, the person, the value, and its columns.
 
-    The person of a counterfeit is _NOBODY.
+    The person of a counterfeit is _NOBODY. At last how many values have another spelling than one
+    that the series publishes.
     """
     from mondrian_ops.core.verification import published_columns
 
     labels: list[pa.Array] = []
     classes: list[pa.Table] = []
     nothing = np.zeros(0, np.int64)
-    hashes, values = [nothing], [nothing]
+    hashes, values, misspelled = [nothing], [nothing], 0
     (sensitive,) = job.sensitive
     for path in parts:
         digest = storage.digest_of(path)
@@ -275,15 +283,18 @@ def _as_published(
         labels.append(class_texts(of_class))
         hashes.append(_hashes(name, _spelled(persons), b"person"))
         values.append(value_hashes(job, name, table[sensitive]))
+        written = hashes_as_written(job, name, table[sensitive])
+        misspelled += int(np.count_nonzero(written != values[-1]))
         if storage.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
-        return nothing, nothing, nothing, nothing, pa.table({})
+        return nothing, nothing, nothing, nothing, pa.table({}), 0
     texts = pa.concat_arrays(labels).dictionary_encode()
     numbers = texts.indices.to_numpy().astype(np.int64)
     published = class_hashes(name, texts.dictionary)[numbers]
     columns = pa.concat_tables(classes)
-    return numbers, published, np.concatenate(hashes), np.concatenate(values), columns
+    of_rows = np.concatenate(hashes), np.concatenate(values)
+    return numbers, published, *of_rows, columns, misspelled
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -313,6 +324,14 @@ def value_hashes(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Int
     return _hashes(name, texts, b"value")
 
 
+def hashes_as_written(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Ints:
+    """As :func:`value_hashes`, but texts of which a single byte differs have different ones."""
+    texts = _numbers_alike(as_array(column))
+    if job.missing_sensitive == "value":
+        texts = texts.fill_null(_MISSING)
+    return _hashes(name, texts, b"value")
+
+
 def person_hashes(
     job: Job, name: str, column: pa.ChunkedArray | pa.Array, may_lack: bool = False
 ) -> Ints:
@@ -333,13 +352,17 @@ def _places(name: str, persons: Ints, quasi_identifiers: pa.Table) -> Ints:
 
 
 def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The text of each value, in one spelling."""
+    return one_spelling(_numbers_alike(as_array(column)))
+
+
+def _numbers_alike(values: pa.Array) -> pa.Array:
     """The text of each value; numbers that are equal have one text, in whichever type they are."""
-    values = as_array(column)
     texts = text_of(values)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         plain = (text and format(Decimal(text).normalize(), "f") for text in texts.to_pylist())
         texts = pa.array(plain, pa.string())
-    return one_spelling(texts)
+    return texts
 
 
 def class_texts(published: pa.Table) -> pa.Array:

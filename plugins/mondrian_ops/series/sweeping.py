@@ -56,9 +56,10 @@ def _digest(series: str) -> str:
 def _forgotten() -> list[tuple[str, str]]:
     """The series whose rows wait although no night came for long, and what to tell of each."""
     before = (datetime.now(UTC) - _NIGHTS_COME).isoformat(timespec="microseconds")
-    night, rows = tables.night.c, sa.func.sum(tables.waiting.c.rows)
+    night = tables.night.c
     found = (
-        sa.select(tables.series.c.name, rows, night.output)
+        sa.select(tables.series.c.name, night.output)
+        .select_from(tables.waiting)
         .join(tables.night, tables.night.c.id == tables.waiting.c.night)
         .join(tables.series, tables.series.c.id == night.series)
         .where(night.state != tables.PENDING, night.time < before)
@@ -68,11 +69,11 @@ def _forgotten() -> list[tuple[str, str]]:
         return [
             (
                 name,
-                f"{rows} rows have waited since the night {storage.shown(output)}, and the series "
+                f"rows have waited since the night {storage.shown(output)}, and the series "
                 f"has had no night for {_NIGHTS_COME.days} days; run its next night, or end the "
                 "series (docs/operate.md, Run a series)",
             )
-            for name, rows, output in connection.execute(found)
+            for name, output in connection.execute(found)
         ]
 
 

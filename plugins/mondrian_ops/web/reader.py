@@ -19,6 +19,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.catalogue import Catalogue
 from mondrian_ops.catalogue.releases import FRONTIER, PUBLISHED
 from mondrian_ops.catalogue.tables import document, night, release, series
+from mondrian_ops.core.pool import as_shown
 from mondrian_ops.report.series import NightFigures
 from mondrian_ops.storage import shown
 from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
@@ -146,9 +147,10 @@ class Reader:
             .where(series.c.name == names[0], night.c.state.in_((PUBLISHED, "held")))
             .order_by(night.c.number)
         )
-        nights, is_fitted = [], False
+        nights: list[NightFigures] = []
+        is_fitted = False
         for row in self._connection.execute(rows):
-            figures = row._asdict()
+            figures = row._asdict() | _as_shown(row, nights, int(of.k or 1))
             fitted = bool(figures.pop("fitted"))
             nights.append(NightFigures(**figures, refitted=fitted and is_fitted))
             is_fitted |= fitted
@@ -198,3 +200,11 @@ class Reader:
         pairs = sa.select(release.c.dag_id, release.c.state).distinct()
         found = self._connection.execute(pairs.where(self._is_readable))
         return [(row.dag_id, row.state) for row in found]
+
+
+def _as_shown(row: Any, before: Sequence[NightFigures], k: int) -> dict[str, int]:
+    """The rows that came in a night and wait after it: as its report shows them."""
+    waits = as_shown(row.rows_waiting, k)
+    waited = before[-1].rows_waiting if before else 0
+    came = row.rows_published + row.rows_suppressed + waits - waited
+    return {"rows_in": max(0, came), "rows_waiting": waits}

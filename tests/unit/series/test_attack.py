@@ -130,7 +130,7 @@ def test_rows_that_waited_stand_for_as_many_rows_of_their_value_and_class(
     nights.player._conclude()
     assert nights.strange == ({"second": strange} if strange else {})
     assert len(nights.found.failures) == bool(strange)
-    assert nights.found.notes[0].startswith("at least 1 row(s) that waited")
+    assert nights.found.notes[0].startswith("fewer than k = 4 row(s) that waited")
     assert [night.below_k for night in nights.found.nights] == [0, 0]
 
 

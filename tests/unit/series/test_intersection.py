@@ -40,7 +40,7 @@ def checked(
     Returns the outcome, and the persons that were kept.
     """
     labels, persons, values = np.array(rows, np.int64).reshape(-1, 3).T
-    published = labels, labels, persons, values, pa.table({"age": labels})
+    published = labels, labels, persons, values, pa.table({"age": labels}), 0
     known = np.unique(persons[persons != NOBODY])
     kept: dict[str, pa.Table] = {}
     work: Any = SimpleNamespace(
@@ -187,7 +187,7 @@ def test_a_person_is_named_unless_a_row_may_lack_one() -> None:
 
 def test_a_release_without_parts_has_no_rows() -> None:
     work: Any = None
-    *arrays, columns = intersection._as_published(job_of(), "", work, [])
+    *arrays, columns, _ = intersection._as_published(job_of(), "", work, [])
     assert [each.tolist() for each in arrays] == [[]] * 4
     assert columns.num_rows == 0
 

@@ -33,6 +33,15 @@ def test_the_page_shows_the_nights_of_a_series(client, catalogue):
     assert drift.says[-1].startswith("drift: night 5, 2025-01-05, ")
 
 
+def test_the_page_shows_no_small_number_of_rows_that_wait(client, catalogue):
+    """Nor can it be computed from the others. A night of three rows comes first."""
+    keep_series(catalogue, 2)
+    page = page_at(client, f"releases/{keep_night(catalogue, 2)}/series")
+    _, waiting, *_ = page.charts
+    assert [says.partition(": ")[2] for says in waiting.says] == ["5 rows wait", "22 rows wait"]
+    assert "night 1, 2025-01-015005" in page.text.replace("\n", "")  # came, out, left out, wait
+
+
 def test_the_nights_of_a_dag_that_the_user_may_not_read_are_not_shown(client, catalogue, hidden):
     keep_series(catalogue, 5)
     path = f"releases/{keep_night(catalogue, 2)}/series"
