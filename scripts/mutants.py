@@ -39,9 +39,11 @@ SECONDS, TIMES = 15, 15
 
 # The code that decides; of some modules these functions only.
 DECIDING: dict[str, tuple[str, ...]] = {
-    "mondrian_ops.pipeline.api": ("anonymize", "verify"),
+    "mondrian_ops.pipeline.api": ("verify",),
     "mondrian_ops.pipeline.approval": (),
+    "mondrian_ops.pipeline.catalogued": (),
     "mondrian_ops.pipeline.checks": (),
+    "mondrian_ops.pipeline.in_memory": ("anonymize",),
     "mondrian_ops.pipeline.overlap_check": (),
     "mondrian_ops.pipeline.replacement": (),
     "mondrian_ops.pipeline.wrap_up": (),

@@ -1,7 +1,11 @@
-"""What the tasks of a run import: each is a process of its own, and imports it all again."""
+"""What the tasks of a run import: each is a process of its own, and imports it all again.
+
+The command line is one such process for all of them.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +15,23 @@ from pathlib import Path
 import pytest
 
 TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
+
+# What some jobs need, and this one does not.
+OF_OTHER_JOBS = {
+    "pandas", "rich", "pyspark", "fsspec", "sqlalchemy",
+    "mondrian_ops.catalogue.contracts",
+    "mondrian_ops.core.contract",
+    "mondrian_ops.core.sketch",
+    "mondrian_ops.engines.memory",
+    "mondrian_ops.engines.tables_in_memory",
+    "mondrian_ops.pipeline.contract",
+    "mondrian_ops.pipeline.in_memory",
+    "mondrian_ops.pipeline.overlap_check",
+    "mondrian_ops.series.gathering",
+    "mondrian_ops.series.history",
+    "mondrian_ops.series.intersection",
+    "mondrian_ops.series.nights",
+}  # fmt: skip
 
 # As under Airflow, every task is forked from a process that has imported Airflow and the DAG file.
 PROGRAM = """
@@ -71,10 +92,19 @@ run("clean_up", CleanUpOperator)
 (folder / "modules").write_text(json.dumps(results))
 """
 
+COMMAND = """
+import json, sys
+from pathlib import Path
+from mondrian_ops.cli import main
+status = main(["run", sys.argv[1], "--quiet"])
+Path(sys.argv[2]).write_text(json.dumps(sorted(sys.modules)))
+sys.exit(status)
+"""
+
 
 @pytest.fixture(scope="module", params=["csv", "parquet"])
 def imported(request, tmp_path_factory) -> dict[str, set[str]]:
-    """The modules that each task of a small run has imported, by the task's name."""
+    """The modules that each task of a small run has imported, by the task's name; and `run`."""
     folder = tmp_path_factory.mktemp("tasks")
     source = folder / f"in.{request.param}"
     rows = "".join(f"{n % 50},{n / 4},{'abc'[n % 3]}\n" for n in range(200))
@@ -94,35 +124,45 @@ def imported(request, tmp_path_factory) -> dict[str, set[str]]:
         "partitioning": {"fragments": 2, "sample": 1.0},
         "retrieval": "scatter",  # as of files that are read in every task otherwise
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder), json.dumps(job)],
-        env={
-            **os.environ,
-            "AIRFLOW_HOME": str(folder / "home"),
-            "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(folder),
-            "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(folder),
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    described, run = folder / "job.json", folder / "run.json"
+    described.write_text(json.dumps({**job, "output": str(folder / "of_command")}))
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(folder / "home"),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(folder),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(folder),
+    }
+    for arguments in ([PROGRAM, folder, json.dumps(job)], [COMMAND, described, run]):
+        command = [sys.executable, "-c", *map(str, arguments)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
     assert list((folder / "out").glob("part-*.parquet"))
     assert not list(folder.glob(".out*"))  # the working files
     told = json.loads(Path(folder / "modules").read_text())
+    told["run"] = json.loads(run.read_text())
     return {name: set(modules) for name, modules in told.items()}
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_no_task_imports_pandas(imported, task):
-    assert {"pandas", "rich", "pyspark", "fsspec"} & imported[task] == set()
+@pytest.mark.parametrize("task", [*TASKS, "run"])
+def test_a_plain_run_imports_nothing_of_other_jobs(imported, task):
+    assert OF_OTHER_JOBS & imported[task] == set()
+
+
+def test_the_command_line_imports_nothing_of_the_catalogue(imported):
+    """In Airflow it has one, in which releases are recorded; here none is given."""
+    assert {"mondrian_ops.catalogue.database", "sqlalchemy"} & imported["run"] == set()
+
+
+def test_what_other_jobs_need_is_there():
+    """Or a name that was changed would never be found."""
+    ours = [name for name in OF_OTHER_JOBS if name.startswith("mondrian_ops.")]
+    assert all(map(importlib.util.find_spec, ours))
 
 
 def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
     other = {
         "mondrian_ops.core.verification",
         "mondrian_ops.report.page",
-        "mondrian_ops.catalogue.database",
-        "sqlalchemy",
         "pyarrow.dataset",
     }
     assert other & imported["anonymize_fragment"] == set()

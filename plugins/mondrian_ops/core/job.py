@@ -452,6 +452,11 @@ class Job(Options):
         return self.overlap != "ignore"
 
     @property
+    def has_contract(self) -> bool:
+        """Whether its releases have to be like the last one of their dataset."""
+        return self.series is not None or self.schema is not None
+
+    @property
     def quasi_identifier_names(self) -> tuple[str, ...]:
         """The columns of the quasi-identifier, in the order of the job."""
         return tuple(attribute.name for attribute in self.quasi_identifiers)

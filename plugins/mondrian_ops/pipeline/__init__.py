@@ -8,8 +8,10 @@ files, and pass small dicts. `specialize_part` and `recode` follow a `partition`
 recoding to tasks of its own.
 """
 
+from typing import TYPE_CHECKING
+
+from mondrian_ops.late_names import late_names
 from mondrian_ops.pipeline.api import (
-    anonymize,
     anonymize_all,
     anonymize_fragment,
     discard,
@@ -38,6 +40,9 @@ from mondrian_ops.pipeline.wrap_up import (
 )
 from mondrian_ops.storage import load_job
 
+if TYPE_CHECKING:
+    from mondrian_ops.pipeline.in_memory import anonymize
+
 __all__ = [
     "Approval",
     "Checked",
@@ -65,3 +70,6 @@ __all__ = [
     "verify_series",
     "wrap_up",
 ]
+
+if not TYPE_CHECKING:  # mypy would take any name for one of the package
+    __getattr__ = late_names(__name__, {"in_memory": ("anonymize",)})  # no run on files needs it

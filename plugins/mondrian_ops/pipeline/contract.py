@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 
     from mondrian_ops.catalogue.contracts import Noted, Refused
     from mondrian_ops.catalogue.publication import Intention
-    from mondrian_ops.engines.run import Dataset, Run
+    from mondrian_ops.engines.run import Dataset
 
 __all__ = [
     "accept",
     "confirm",
     "held",
-    "is_held_to_one",
     "known_types",
     "note",
     "recorded",
@@ -53,14 +52,9 @@ _MAX_NAMES = 20
 _log = logging.getLogger(__name__)
 
 
-def is_held_to_one(job: Job) -> bool:
-    """Whether the job's releases have to be like the last one of their dataset."""
-    return job.series is not None or job.schema is not None
-
-
 def known_types(job: Job) -> dict[str, str]:
     """The types of the last release of the job's dataset, which columns of CSV files keep."""
-    if not is_held_to_one(job):
+    if not job.has_contract:
         return {}
     last, _ = state_of(str(job.output))
     return {} if last is None else named_types(last.columns)
@@ -90,11 +84,9 @@ def held(dataset: Dataset, work: storage.WorkDir) -> Dataset:
     Raises PrivacyError where it differs and nobody has accepted that; StorageError where no
     catalogue is given; OSError where it cannot be reached.
     """
-    job, source = dataset.job, dataset.source
-    if not is_held_to_one(job):
-        return dataset
     from mondrian_ops.catalogue import contracts
 
+    job, source = dataset.job, dataset.source
     columns = contract_of(job, source.schema, dataset.hierarchies, source.index, source.declared)
     name = series.name_of_series(str(job.output))
     _settle(name)
@@ -238,11 +230,8 @@ def _refusal(
     )
 
 
-def note(run: Run, report: Report) -> None:
+def note(contract: Mapping[str, Any], report: Report) -> None:
     """Add to the report how the release differs from the last one, and who accepted that."""
-    contract = run.dataset.contract
-    if contract is None:
-        return
     if differing := [Change.from_json(each) for each in contract["changes"]]:
         text, accepted = Change.text_of(differing), contract["accepted"]
         by = (
@@ -261,34 +250,27 @@ def note(run: Run, report: Report) -> None:
 
 
 @contextmanager
-def recorded(job: Job, run: Run) -> Iterator[None]:
+def recorded(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> Iterator[None]:
     """Make the contract of the release that of its dataset around the block, which publishes it.
 
     Raises PrivacyError, before the block, where another drop was released meanwhile from which this
     one differs.
     """
-    contract = run.dataset.contract
-    if contract is None:
-        yield
-        return
     from mondrian_ops.catalogue import publication
 
-    noted = partial(_noted, job, run.work, contract)
-    intention = _intention(job, run.work, contract)
+    noted = partial(_noted, job, work, contract)
+    intention = _intention(job, work, contract)
     with publication.publishing(catalogue.current(), intention, noted):
         yield
 
 
-def confirm(job: Job, run: Run) -> None:
+def confirm(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> None:
     """Confirm the publication of an attempt that was killed after it published."""
-    contract = run.dataset.contract
-    if contract is None:
-        return
     from mondrian_ops.catalogue import contracts, publication
 
     scope = contracts.SCOPE + series.name_of_series(str(job.output))
-    noted = partial(_noted, job, run.work, contract)
-    publication.confirm(catalogue.current(), scope, run.work.token, noted)
+    noted = partial(_noted, job, work, contract)
+    publication.confirm(catalogue.current(), scope, work.token, noted)
 
 
 def _intention(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> Intention:

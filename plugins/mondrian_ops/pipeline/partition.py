@@ -35,7 +35,6 @@ from mondrian_ops.cores import available_cores
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.pipeline import contract, overlap_check
 from mondrian_ops.pipeline.checks import (
     check_rows,
     column_roles,
@@ -93,17 +92,21 @@ def partition(
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
-    started = time.perf_counter()
-    key = overlap_check.key_of(job)
+    started, key = time.perf_counter(), None
+    if job.compares_people:
+        from mondrian_ops.pipeline import overlap_check
+
+        key = overlap_check.key_of(job)
     divided = partial(divide, progress=progress, started=started, recode=recode, people_key=key)
     engine = engine or engine_of(job)
     begun = partial(begin, job, work, made_by, slots, owner, requested)
     run = engine.partition(work, begun, divided)
-    try:
-        overlap_check.refuse(job, run.work)
-    except BaseException:
-        run.work.give_up()
-        raise
+    if job.compares_people:
+        try:
+            overlap_check.refuse(job, run.work)
+        except BaseException:
+            run.work.give_up()
+            raise
     warn_of_undone(run.state)
     return _to_map(run)
 
@@ -151,13 +154,23 @@ def begin(
     replaced = storage.current_token(str(job.output))
     directory.note_replaced(replaced, made_by=made_by, **(requested or {}))
     directory.note_job(job)
-    dataset = _opened(job, slots, contract.known_types(job))
+    types: dict[str, str] = {}
+    if job.has_contract:
+        from mondrian_ops.pipeline import contract
+
+        types = contract.known_types(job)
+    dataset = _opened(job, slots, types)
     if job.series is not None:
         series.settle(job)
         series.check_types(job, dataset.source)
-    dataset = contract.held(dataset, directory)
+    if job.has_contract:
+        dataset = contract.held(dataset, directory)
     if job.series is not None:
-        overlap_check.sketch(job, dataset.source, directory, overlap_check.key_of(job))
+        if job.compares_people:
+            from mondrian_ops.pipeline import overlap_check
+
+            key = overlap_check.key_of(job)
+            overlap_check.sketch(job, dataset.source, directory, key)
         night, pool = series.gather(job, dataset.source, directory)
         dataset = replace(dataset, source=pool, night=night)
         if series.is_protected(job):  # people of all places may need one another
@@ -183,7 +196,10 @@ def divide(
     """
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
-    if run.dataset.night is None:  # of a series, those who come tonight, not those who waited
+    # Of a series, those who come tonight, not those who waited.
+    if people_key is not None and run.dataset.night is None:
+        from mondrian_ops.pipeline import overlap_check
+
         overlap_check.sketch(job, run.dataset.source, run.work, people_key)
     state = _attained(run, engine, progress)
     if not recode:

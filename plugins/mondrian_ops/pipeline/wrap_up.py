@@ -27,7 +27,7 @@ from mondrian_ops.engines import Engine
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
-from mondrian_ops.pipeline import contract, overlap_check
+from mondrian_ops.pipeline import catalogued
 from mondrian_ops.pipeline.approval import (
     Approval,
     Approve,
@@ -126,11 +126,8 @@ def published_report(job: Job, work: str) -> Report | None:
     if not storage.published(str(job.output), directory.token):
         return _held_report(job, directory)
     storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
-    overlap_check.confirm(job, directory)
     report = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
-    run = Run(directory)
-    series.confirm(job, run, report)
-    contract.confirm(job, run)
+    catalogued.confirm(job, Run(directory), report)
     return report
 
 
@@ -138,8 +135,9 @@ def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:
     """The report of a night that published nothing and is over; None if it is not."""
     if job.series is None or not series.was_held(directory.token):
         return None
-    contract.confirm(job, Run(directory))
-    return _staged_report(directory)
+    report = _staged_report(directory)
+    catalogued.confirm(job, Run(directory), report)
+    return report
 
 
 def check(
@@ -188,7 +186,7 @@ def check(
         started=started,
         maker=directory.maker,
         night=run.dataset.night,
-        waiting=series.waiting_in(run),
+        waiting=() if run.dataset.holding is None else series.waiting_in(run),
         boundaries=boundaries,
     )
     if followed is not None:
@@ -202,8 +200,7 @@ def check(
     if policies := storage.required(job).policies:
         report["policies"] = list(policies)
     with refusal_reported(report):
-        contract.note(run, report)
-        overlap_check.note(job, directory, report)
+        catalogued.note(job, run, report)
     _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
     return Checked(report, _with_report(seal, directory, report) if seal else "")
 
@@ -317,17 +314,12 @@ def publish(
     copied = partial(progress or Display(), "publish")
     run = Run(directory)
     if is_held(report):
-        with contract.recorded(job, run), series.committed(job, run, report):
+        with catalogued.recorded(job, run, report):
             return report
     directory.check_attempt()
     reports.conclude(report, PUBLISHED, decision=None if approval is None else approval.decision)
     _write_report(directory, report)
-    with (
-        refusal_reported(report),
-        contract.recorded(job, run),
-        series.committed(job, run, report),
-        overlap_check.recorded(job, directory),
-    ):
+    with refusal_reported(report), catalogued.recorded(job, run, report):
         storage.publish(directory.staging, str(job.output), directory.token, refuse, copied)
     return report
 

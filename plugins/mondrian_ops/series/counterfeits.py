@@ -18,14 +18,12 @@ from mondrian_ops import storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series.intersection import class_texts, in_classes
+from mondrian_ops.series.naming import COUNTERFEITS
 
 if TYPE_CHECKING:
     from mondrian_ops.core.verification import Verdict
 
-__all__ = ["COUNTERFEITS", "by_class", "content_of", "without_counterfeits"]
-
-COUNTERFEITS = "_counterfeits.parquet"
-"""The file beside a release: what is published of each class that has some, and their number."""
+__all__ = ["by_class", "content_of", "without_counterfeits"]
 
 _COUNT = "counterfeits"
 

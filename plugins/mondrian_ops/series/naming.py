@@ -14,6 +14,7 @@ from mondrian_ops.storage.discovery import lies_in
 from mondrian_ops.storage.locations import remote_parts
 
 __all__ = [
+    "COUNTERFEITS",
     "is_one_series",
     "is_same_night",
     "label_of",
@@ -23,6 +24,9 @@ __all__ = [
     "place_of",
     "series_name",
 ]
+
+COUNTERFEITS = "_counterfeits.parquet"
+"""The file beside a release: what is published of each class that has some, and their number."""
 
 _YEAR = re.compile(r".*(?<!\d)(?:19|20)\d\d")  # of a date whose month and day are directories
 

@@ -12,7 +12,6 @@ series lets one win; the other has to be computed anew.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import sleep
@@ -39,7 +38,7 @@ from mondrian_ops.series.naming import (
     place_of,
     series_name,
 )
-from mondrian_ops.series.terms import keep_terms, protects, refuse_other_terms
+from mondrian_ops.series.terms import keep_terms, refuse_other_terms
 
 __all__ = [
     "Outcome",
@@ -47,13 +46,11 @@ __all__ = [
     "check_new",
     "conclude",
     "intend",
-    "refuse_beside",
     "refuse_forgotten",
     "settle",
     "withdraw",
 ]
 
-_LOG = logging.getLogger(__name__)
 _PAUSE_S = 0.15
 """Who waits to write into SQLite asks again every 0.1 seconds."""
 
@@ -85,39 +82,6 @@ def check_new(job: Job) -> None:
         _refuse_other_name(connection, name)
         refuse_other_terms(connection, name, job)
         _refuse_again(connection, name, output_of(job))
-
-
-def refuse_beside(job: Job) -> None:
-    """Raise JobError if a job without a series would publish beside nights that protect people.
-
-    Such a release can be intersected with theirs. Where no catalogue is given there are no nights.
-    One that cannot be reached refuses none, which is logged.
-    """
-    output = output_of(job)
-    if job.series is not None or not dates_in(output):
-        return
-    try:
-        opened = catalogue.current()
-    except StorageError:
-        return
-    if not opened.is_there:
-        return
-    try:
-        with opened.reading() as connection:
-            is_protected = protects(connection, name_of_series(output))
-    except OSError as error:
-        _LOG.warning(
-            "the job goes on, though its output may lie beside a series that protects its people: "
-            "%s",
-            error,
-        )
-        return
-    if is_protected:
-        raise JobError(
-            "output: it lies beside the nights of a series that protects its people "
-            "(series.protect: intersection); an attacker could compare this release with them and "
-            "find people's values; give the job the options of the series, or another output"
-        )
 
 
 def ask_to_refit(output: str) -> None:

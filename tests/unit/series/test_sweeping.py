@@ -11,6 +11,7 @@ import pytest
 
 from mondrian_ops import catalogue, series
 from mondrian_ops.catalogue.tables import night
+from mondrian_ops.series import sweeping
 from nights import Nights
 
 HOUR = timedelta(hours=1)
@@ -30,8 +31,8 @@ def aged(*files: Path) -> None:
 @pytest.fixture
 def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
     """A series with a row that waits; the time of the last change of a file can be set."""
-    found = series.sweeping.data_file
-    monkeypatch.setattr(series.sweeping, "data_file", lambda file: _Settable(found(file).modified))
+    found = sweeping.data_file
+    monkeypatch.setattr(sweeping, "data_file", lambda file: _Settable(found(file).modified))
     nights = Nights(tmp_path, series={"hold_nights": 3})
     nights.run(0, 3)
     return nights

@@ -1,4 +1,4 @@
-"""What decides that a table may be released; the cases come from mutation testing."""
+"""What decides that a table in memory may be released; the cases come from mutation testing."""
 
 from __future__ import annotations
 
