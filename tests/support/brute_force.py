@@ -367,6 +367,22 @@ def entropy(counts: Counter) -> float:
     return -sum(n / total * math.log(n / total) for n in counts.values())
 
 
+def is_spread(values: Mapping[Any, int], level: float, near: Callable[[Any, Any], bool]) -> bool:
+    """No set of values that are near one another has more than 1/level of the rows, if any has one.
+
+    ``near`` tells it of a value and one that is no less; the missing value is near none. The values
+    near one another are those from one to another that is near it, because what lies between two
+    near values is near both.
+    """
+    known = [value for value in values if value is not None]
+    together = [values.get(None, 0)]
+    for low in known:
+        for high in known:
+            if low <= high and near(low, high):
+                together.append(sum(values[each] for each in known if low <= each <= high))
+    return bool(values) and max(together) * level <= sum(values.values()) * (1 + TOLERANCE)
+
+
 def recursive(counts: Counter, c: float, level: int) -> bool:
     ordered = sorted(counts.values(), reverse=True)
     return ordered[0] < c * sum(ordered[level - 1 :])
@@ -424,6 +440,7 @@ class Privacy:
     t: float | None = None
     t_distance: str = "equal"
     missing_sensitive: str = "no_value"
+    width: float | None = None
     chains: Mapping[str, Sequence[str]] | None = None
     height: int = 1
 
@@ -444,11 +461,16 @@ class Privacy:
             counts = present(counts)
         if not counts:
             return False
+        if self.width is not None and not is_spread(counts, self.l, self._near):
+            return False
         if self.diversity == "distinct":
             return len(counts) >= self.l
         if self.diversity == "entropy":
             return entropy(counts) >= math.log(self.l) - TOLERANCE
         return recursive(counts, self.c or 0.0, int(self.l))
+
+    def _near(self, low: Any, high: Any) -> bool:
+        return bool(high - low <= (self.width or 0))
 
     def _close(self, counts: Counter, whole: Counter) -> bool:
         if self.t is None:

@@ -12,6 +12,7 @@ from mondrian_ops.core.criteria import (
     DistinctDiversity,
     EntropyDiversity,
     RecursiveDiversity,
+    SpreadDiversity,
     TCloseness,
 )
 
@@ -21,7 +22,7 @@ __all__ = ["satisfied"]
 def satisfied(criterion: Criterion, part: Counter, whole: Counter) -> bool:
     """Whether some rows satisfy a criterion; both count values, None is the missing one.
 
-    The hierarchical distance is that over `DIAGNOSES`.
+    The hierarchical distance is that over `DIAGNOSES`. Near a value is the next one of the whole.
     """
     values = part if criterion.missing_counts else brute_force.present(part)
     match criterion:
@@ -31,6 +32,8 @@ def satisfied(criterion: Criterion, part: Counter, whole: Counter) -> bool:
             return brute_force.entropy(values) >= math.log(level) - 1e-9
         case RecursiveDiversity(level=level, ratio=c):
             return bool(values) and brute_force.recursive(values, c, int(level))
+        case SpreadDiversity(level=level):
+            return brute_force.is_spread(_placed(values, whole), level, _next_is_near)
         case TCloseness(distance="equal"):
             distance = brute_force.closeness_equal(part, whole)
         case TCloseness(distance="ordered"):
@@ -38,3 +41,13 @@ def satisfied(criterion: Criterion, part: Counter, whole: Counter) -> bool:
         case _:
             distance = brute_force.closeness_tree(part, whole, DIAGNOSES, 3)
     return distance <= criterion.level + 1e-9
+
+
+def _placed(values: Counter, whole: Counter) -> Counter:
+    """The values by their places among those of the whole."""
+    place = {value: at for at, value in enumerate(sorted(v for v in whole if v is not None))}
+    return Counter({place.get(value): rows for value, rows in values.items()})
+
+
+def _next_is_near(low: int, high: int) -> bool:
+    return high - low <= 1

@@ -50,6 +50,9 @@ REQUIREMENTS: Sequence[Mapping[str, Any]] = (
     {"t": 0.3, "t_distance": "ordered"},
     {"t": 0.35, "t_distance": "hierarchical"},
     {"l": 2, "t": 0.5},
+    {"l": 2, "l_width": "1"},
+    {"l": 2, "l_width": "1", "missing_sensitive": "value"},
+    {"l": 1.5 + 0.5, "l_width": "1", "diversity": "entropy"},
 )
 
 
@@ -81,6 +84,8 @@ class Case:
             "unlisted": "publish",
             **self.keys,
         }
+        if "l_width" in keys:
+            keys["l_width"] = dict.fromkeys(names, keys["l_width"])
         if keys.get("t_distance") == "hierarchical":
             keys["sensitive_hierarchy"] = dict.fromkeys(names, "grades.csv")
         return keys
@@ -92,6 +97,7 @@ class Case:
             whole=[Counter(values) for values in self.sensitive],
             chains={int(leaf): chain for leaf, chain in GRADES.items()},
             height=2,
+            width=float(self.keys["l_width"]) if "l_width" in self.keys else None,
             **{key: self.keys[key] for key in asked if key in self.keys},
         )
 

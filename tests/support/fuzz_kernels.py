@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.native import class_criteria, classes, counting, mondrian, top_down
-from mondrian_ops.native.class_criteria import T_TREE, Criteria
+from mondrian_ops.native.class_criteria import NEAR, Criteria
 
 __all__ = ["kernels"]
 
@@ -99,13 +99,14 @@ class _Table(NamedTuple):
 def _criteria(drawn: Bytes, columns: int, codes: int, persons: bool) -> Criteria:
     """Up to two criteria on each but the column of the persons, which has one of its own."""
     column = [c for c in range(columns - persons) for _ in range(drawn.below(3))]
-    kind = [drawn.below(T_TREE + 1) for _ in column]
+    kind = [drawn.below(NEAR + 1) for _ in column]
     if persons:
         column.append(columns - 1)
         kind.append(0)
     count = len(kind)
     # A tree of two levels: the codes, and the root.
     parent = np.array([*([codes] * codes), -1] * count, np.int32)
+    near_end = np.minimum(np.arange(codes) + drawn.below(3), codes - 1).astype(np.int32)
     return Criteria(
         k=1 + drawn.below(4),
         kind=np.array(kind, np.int64),
@@ -119,6 +120,8 @@ def _criteria(drawn: Bytes, columns: int, codes: int, persons: bool) -> Criteria
         parent=parent,
         height=np.ones(len(parent)),
         parent_first=np.arange(count + 1) * (codes + 1),
+        near_end=np.tile(near_end, count),
+        near_first=np.arange(count + 1) * codes,
     )
 
 

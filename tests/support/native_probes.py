@@ -58,6 +58,8 @@ def no_criteria(k: int = 1) -> Criteria:
         parent=np.zeros(0, np.int32),
         height=floats,
         parent_first=first,
+        near_end=np.zeros(0, np.int32),
+        near_first=first,
     )
 
 

@@ -20,6 +20,7 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.values import one_spelling, text_of
+from mondrian_ops.core.widths import Width, widths_of
 from mondrian_ops.native import class_criteria
 from mondrian_ops.native.class_criteria import satisfies
 
@@ -32,6 +33,7 @@ __all__ = [
     "Privacy",
     "RecursiveDiversity",
     "SensitiveDomain",
+    "SpreadDiversity",
     "TCloseness",
 ]
 
@@ -43,7 +45,8 @@ class SensitiveDomain:
     ``values`` are distinct and ordered, texts in `one_spelling`; ``counts`` (codes,) int64 has one
     entry per code: the missing value first if it occurs, then ``values``. The values of an
     ``entity_id`` are ``as_written``: two spellings are two persons. ``pointed``: whole numbers are
-    the leaves ``70.0`` of a hierarchy.
+    the leaves ``70.0`` of a hierarchy. ``near_end`` (codes,) int32: the greatest code near each,
+    where the job gives a width.
     """
 
     name: str
@@ -51,6 +54,7 @@ class SensitiveDomain:
     counts: NDArray[np.int64]
     as_written: bool = False
     pointed: bool = False
+    near_end: NDArray[np.int32] | None = None
 
     @property
     def missing(self) -> bool:
@@ -182,6 +186,37 @@ class RecursiveDiversity(Criterion):
 
 
 @dataclass(frozen=True)
+class SpreadDiversity(Criterion):
+    """At most 1/l of the rows have values that lie within a width of one another.
+
+    (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008, definition 2) bounds the rows around each
+    row's value; a union of two classes that satisfy it need not. This bounds the rows within each
+    interval of the width, wherever it begins. So a union satisfies it, it follows from
+    (epsilon, m)-anonymity with epsilon = width and m = l, and from it follows the one with half of
+    that epsilon. The fullest interval begins at some value, and l intervals are needed to cover a
+    class, so it has l values each of which is further than the width from the others.
+    """
+
+    width: Width
+
+    kind = class_criteria.NEAR
+
+    def __str__(self) -> str:
+        return (
+            f"l-diversity of {self.column} by intervals of {self.width.text}, l = {self.level:g}"
+            f"{self._missing}"
+        )
+
+    def fullest(self, domain: SensitiveDomain) -> float:
+        """The share of all rows that the fullest interval has, of those that count."""
+        first = int(self.skips_missing and domain.missing)
+        counts, near_end = domain.counts[first:], _near_end(domain)[first:] - first
+        before = np.concatenate([[0], np.cumsum(counts)])
+        rows = before[near_end + 1] - before[:-1]
+        return float(rows.max(initial=0) / max(1, before[-1]))
+
+
+@dataclass(frozen=True)
 class TCloseness(Criterion):
     """Distribution within t of the whole dataset's (Li, Li and Venkatasubramanian 2007).
 
@@ -225,15 +260,10 @@ class Privacy:
     def of(cls, job: Job, hierarchies: Mapping[str, Hierarchy]) -> Privacy:
         """The criteria of ``job``; ``hierarchies`` by sensitive column, for the tree distance."""
         criteria: list[Criterion] = []
-        counts = job.missing_sensitive == "value"
+        widths = widths_of(job.l_width)
         for column in job.sensitive:
-            if job.l is not None and job.diversity == "distinct":
-                criteria.append(DistinctDiversity(column, job.l, missing_counts=counts))
-            elif job.l is not None and job.diversity == "entropy":
-                criteria.append(EntropyDiversity(column, job.l, missing_counts=counts))
-            elif job.l is not None:
-                ratio = float(job.c or 0)
-                criteria.append(RecursiveDiversity(column, job.l, ratio, missing_counts=counts))
+            if job.l is not None:
+                criteria += _diversities(column, job.l, job, widths.get(column))
             if job.t is not None:
                 tree = hierarchies.get(column)
                 criteria.append(TCloseness(column, job.t, job.t_distance, tree))
@@ -292,6 +322,10 @@ class Privacy:
         domain_of = [domains[column] for column in columns]
         shares = [np.zeros(0)] * len(criteria)
         trees = [(np.zeros(0, np.int32), np.zeros(0))] * len(criteria)
+        near = [
+            _near_end(domain) if isinstance(criterion, SpreadDiversity) else np.zeros(0, np.int32)
+            for criterion, domain in zip(criteria, domain_of, strict=True)
+        ]
         for j, (criterion, domain) in enumerate(zip(criteria, domain_of, strict=True)):
             if isinstance(criterion, TCloseness):
                 shares[j] = domain.counts / max(1, domain.counts.sum())
@@ -316,7 +350,31 @@ class Privacy:
             parent=_joined([parent for parent, _ in trees], np.int32),
             height=_joined([height for _, height in trees], np.float64),
             parent_first=_starts([parent for parent, _ in trees]),
+            near_end=_joined(near, np.int32),
+            near_first=_starts(near),
         )
+
+
+def _diversities(column: str, level: float, job: Job, width: Width | None) -> list[Criterion]:
+    """The l-diversity of a column. With a width, the values are spread, which implies distinct."""
+    counts = job.missing_sensitive == "value"
+    criteria: list[Criterion] = []
+    if width is not None:
+        criteria.append(SpreadDiversity(column, level, width, missing_counts=counts))
+    if job.diversity == "entropy":
+        criteria.append(EntropyDiversity(column, level, missing_counts=counts))
+    elif job.diversity == "recursive":
+        ratio = float(job.c or 0)
+        criteria.append(RecursiveDiversity(column, level, ratio, missing_counts=counts))
+    elif width is None:
+        criteria.append(DistinctDiversity(column, level, missing_counts=counts))
+    return criteria
+
+
+def _near_end(domain: SensitiveDomain) -> NDArray[np.int32]:
+    if domain.near_end is None:
+        raise ValueError(f"the width of {domain.name!r} is not known")
+    return domain.near_end
 
 
 def _tree(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mondrian_ops.core.errors import did_you_mean
 from mondrian_ops.core.options import shown, wrong
 from mondrian_ops.core.series_options import Series
+from mondrian_ops.core.widths import widths_of
 
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
@@ -83,6 +84,16 @@ def _check_diversity(job: Job) -> None:
             "l",
             f"must be a whole number for {job.diversity} diversity, not {job.l}; or use entropy",
         )
+    for name in widths_of(job.l_width):
+        if name not in job.sensitive:
+            hint = did_you_mean(name, job.sensitive) or "; list it under sensitive, or remove it"
+            raise wrong(f"l_width.{name}", f"is not a sensitive column{hint}")
+        if name in job.sensitive_hierarchy:
+            raise wrong(
+                f"l_width.{name}",
+                "cannot be combined with sensitive_hierarchy of the same column, whose order need "
+                "not be that of the numbers; remove one of the two",
+            )
     if job.c is None and job.diversity == "recursive":
         raise wrong("c", "is required by diversity: recursive; set it, such as c: 3")
 
@@ -184,6 +195,8 @@ def _check_intersection(job: Job, series: Series) -> None:
         if job.l is None
         else "diversity: distinct; change it"
         if job.diversity != "distinct"
+        else "no l_width, which its classes do not follow; remove l_width"
+        if job.l_width
         else "no t, which its classes do not follow; remove t"
         if job.t is not None
         else "algorithm: mondrian, for it forms its classes by a search of its own; change it"

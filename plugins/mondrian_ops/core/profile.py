@@ -38,8 +38,10 @@ from mondrian_ops.core.generalization import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.near_values import near_ends
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.values import example_text, one_spelling, text_of, writable
+from mondrian_ops.core.widths import Width, widths_of
 
 __all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "no_leaf", "with_prefix"]
 
@@ -78,7 +80,10 @@ class Profile:
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
-        return [self._sensitive(name, hierarchies.get(name)) for name in job.sensitive]
+        widths = widths_of(job.l_width)
+        return [
+            self._sensitive(name, hierarchies.get(name), widths.get(name)) for name in job.sensitive
+        ]
 
     def persons(self, job: Job) -> SensitiveDomain:
         """The persons of the whole dataset, where columns are recoded as a whole."""
@@ -131,10 +136,15 @@ class Profile:
         boundaries = self.boundaries.get(quasi.name)
         return None if boundaries is None else Boundaries(boundaries)
 
-    def _sensitive(self, name: str, hierarchy: Hierarchy | None) -> SensitiveDomain:
+    def _sensitive(
+        self, name: str, hierarchy: Hierarchy | None, width: Width | None = None
+    ) -> SensitiveDomain:
         values, counts = self.domains[name], self.counts[name].to_numpy()
         if hierarchy is None:
-            return SensitiveDomain(name, values, counts)
+            ends = None
+            if width is not None:
+                ends = near_ends(values, width, missing=len(counts) > len(values))
+            return SensitiveDomain(name, values, counts, near_end=ends)
         leaves = _leaves(hierarchy, True)
         pointed = name in self.pointed
         place, _ = encode_known(indexed(text_of(values, pointed)), leaves)

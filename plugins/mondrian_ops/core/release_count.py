@@ -8,7 +8,7 @@ classes that do not fit in memory.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,10 +26,13 @@ from mondrian_ops.core.release_classes import (
     entries,
     group_classes,
 )
+from mondrian_ops.core.release_figures import ClassCounts, Figures
 from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_loss import losses_of_part
 from mondrian_ops.core.release_runs import SpilledClasses
+from mondrian_ops.core.release_spread import SensitiveCount
 from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
+from mondrian_ops.core.widths import Width
 
 __all__ = [
     "ClassCounts",
@@ -64,40 +67,6 @@ class PartCount:
 
 
 @dataclass(frozen=True)
-class SensitiveCount:
-    """How often each value of a sensitive column occurs in each class.
-
-    ``values`` are the distinct values in no particular order, texts `as_read`; value ``i`` has the
-    code ``i + 1``, the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list
-    the pairs of a class and a code that occur, by ascending class. ``totals``
-    (values + 1,) int64 are the counts by code over the whole release.
-    """
-
-    values: pa.Array[Any]
-    classes: Ints
-    codes: Ints
-    counts: Ints
-    totals: Ints
-
-
-@dataclass(frozen=True)
-class ClassCounts:
-    """Some equivalence classes of a release, all of them if they fit in memory.
-
-    Attributes:
-        class_sizes: (classes,) int64, rows of each class.
-        first_rows: (classes,) int64, a row of each class, numbered through all parts.
-        sensitive: by sensitive column; its values and totals are those of the whole release.
-        persons: (classes,) int64, distinct persons of each class; None where they were not counted.
-    """
-
-    class_sizes: Ints
-    first_rows: Ints
-    sensitive: dict[str, SensitiveCount]
-    persons: Ints | None
-
-
-@dataclass(frozen=True)
 class ReleaseCount:
     """A whole release.
 
@@ -110,6 +79,7 @@ class ReleaseCount:
         published: by quasi-identifier, the distinct values that are published.
         parts: (name, first row) of each part.
         read: the classes anew, a partition at a time.
+        widths: by sensitive column, within which its values count as similar.
     """
 
     rows: int
@@ -120,6 +90,7 @@ class ReleaseCount:
     published: dict[str, pa.Array[Any]]
     parts: tuple[tuple[str, int], ...]
     read: Callable[[], Iterator[ClassCounts]]
+    widths: Mapping[str, Width] = field(default_factory=dict)
 
     def partitions(self) -> Iterator[ClassCounts]:
         """All classes, a partition at a time.
@@ -127,7 +98,7 @@ class ReleaseCount:
         Raises:
             OSError: the file of spilled classes does not give back what was written.
         """
-        figures = Figures()
+        figures = Figures(self.widths)
         for classes in self.read():
             figures.add(classes)
             yield classes
@@ -182,57 +153,6 @@ class ReleaseCount:
         return name, row - start
 
 
-class Figures:
-    """Histograms of classes, a partition at a time.
-
-    ``classes``: by size, how many there are. ``persons``: by persons, how many classes have them,
-    ``person_rows``: and how many rows these have.
-    """
-
-    def __init__(self) -> None:
-        self.classes = Counter[int]()
-        self.persons: Counter[int] | None = None
-        self.person_rows = Counter[int]()
-
-    @property
-    def rows(self) -> int:
-        """Rows of the classes."""
-        return sum(size * number for size, number in self.classes.items())
-
-    @property
-    def persons_histogram(self) -> list[tuple[int, int, int]] | None:
-        """As :attr:`ReleaseCount.persons_histogram`."""
-        if self.persons is None:
-            return None
-        return [(n, self.persons[n], self.person_rows[n]) for n in sorted(self.persons)]
-
-    def add(self, counts: ClassCounts) -> None:
-        """Add some classes."""
-        sizes, classes = np.unique(counts.class_sizes, return_counts=True)
-        self.classes.update(dict(zip(sizes.tolist(), classes.tolist(), strict=True)))
-        if counts.persons is None:
-            return
-        persons, place, classes = np.unique(counts.persons, return_inverse=True, return_counts=True)
-        rows = np.zeros(len(persons), np.int64)
-        np.add.at(rows, place, counts.class_sizes)
-        self.persons = self.persons or Counter[int]()
-        self.persons.update(dict(zip(persons.tolist(), classes.tolist(), strict=True)))
-        self.person_rows.update(dict(zip(persons.tolist(), rows.tolist(), strict=True)))
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON value."""
-        return {"sizes": sorted(self.classes.items()), "persons": self.persons_histogram}
-
-    def add_json(self, value: Mapping[str, Any]) -> None:
-        """Add the figures that :meth:`to_json` described."""
-        self.classes.update(dict(value["sizes"]))
-        if value["persons"] is None:
-            return
-        self.persons = self.persons or Counter[int]()
-        self.persons.update({persons: classes for persons, classes, _ in value["persons"]})
-        self.person_rows.update({persons: rows for persons, _, rows in value["persons"]})
-
-
 class ReleaseCounter:
     """Counts a release part by part.
 
@@ -250,6 +170,7 @@ class ReleaseCounter:
         with_counterfeits: a row without a person is made up, and nobody's.
         labels: by quasi-identifier, what reads its labels; the losses of each part are measured by
             them, without the rows that are made up. By default they are not measured.
+        widths: by sensitive column, within which its values count as similar.
     """
 
     def __init__(
@@ -262,6 +183,7 @@ class ReleaseCounter:
         held: int = HELD,
         with_counterfeits: bool = False,
         labels: Mapping[str, PublishedLabels] | None = None,
+        widths: Mapping[str, Width] | None = None,
     ) -> None:
         self._quasi = {name: ColumnValues(name) for name in quasi_identifiers}
         self._sensitive = {
@@ -271,6 +193,7 @@ class ReleaseCounter:
         self._persons = [ColumnValues("entity_id", nan_is_missing=True)] if with_persons else []
         self._with_counterfeits = with_counterfeits
         self._labels = labels or {}
+        self._widths = widths or {}
         self._identifiers = {name: IdentifierValues(name) for name in identifiers}
         self._columns: tuple[str, ...] | None = None
         self._parts: list[tuple[str, int]] = []
@@ -398,6 +321,7 @@ class ReleaseCounter:
             published={name: values.values for name, values in self._quasi.items()},
             parts=tuple(self._parts),
             read=self._read,
+            widths=self._widths,
         )
 
     def _read(self) -> Iterator[ClassCounts]:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mondrian_ops.core import release_closeness, release_spread
 from mondrian_ops.core.errors import PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -30,8 +31,8 @@ from mondrian_ops.core.release_count import (
     SensitiveCount,
 )
 from mondrian_ops.core.release_labels import PublishedLabels
-from mondrian_ops.core.release_values import as_read
 from mondrian_ops.core.union_check import no_bounds, no_unions
+from mondrian_ops.core.widths import Width, widths_of
 
 __all__ = [
     "ClassCounts",
@@ -118,7 +119,8 @@ def counter_of(
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
     return ReleaseCounter(
-        names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up, labels
+        *(names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up, labels),
+        widths=widths_of(job.l_width),
     )
 
 
@@ -263,6 +265,7 @@ def _requirements(
     rows_only: bool,
 ) -> list[Requirement]:
     requirements = [_anonymity(classes, job, rows_only)]
+    widths = widths_of(job.l_width)
     for name in job.sensitive:
         if name not in count.sensitive:
             raise PrivacyError(
@@ -281,11 +284,36 @@ def _requirements(
             counted, sizes = _present(sensitive, classes.class_sizes)
         diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
         requirements.append(Requirement.of(classes, "l", title, job.l, diversity))
+        if name in widths:
+            requirements.append(_spread(classes, job, name, widths[name], counted, sizes))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
-            distance = _distance(job.t_distance, name, sensitive, classes.class_sizes, hierarchies)
+            distance = release_closeness.distance(
+                job.t_distance, name, sensitive, classes.class_sizes, hierarchies
+            )
             requirements.append(Requirement.of(classes, "t", title, job.t, distance, at_most=True))
     return requirements
+
+
+def _spread(
+    classes: ClassCounts,
+    job: Job,
+    name: str,
+    width: Width,
+    counted: SensitiveCount,
+    sizes: Measure,
+) -> Requirement:
+    """How often the rows of the fullest interval of a width go into those that count.
+
+    It is the m of (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008), for intervals that may
+    begin anywhere.
+    """
+    title = f"l-diversity of {name} by intervals of {width.text}, l = {job.l or 0:g}"
+    if job.missing_sensitive == "value":
+        title += ", missing values counted as one"
+    fullest = release_spread.fullest(counted, len(sizes), name, width)
+    diversity = np.divide(sizes, fullest, out=np.zeros(len(sizes)), where=fullest > 0)
+    return Requirement.of(classes, "l", title, job.l, diversity)
 
 
 def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> Requirement:
@@ -414,110 +442,3 @@ _DIVERSITY_TITLES = {
     "entropy": "entropy l-diversity",
     "recursive": "recursive (c, l)-diversity",
 }
-
-
-# t-closeness: the distance of each class from the whole release (Li et al. 2007)
-
-
-def _distance(
-    kind: str,
-    name: str,
-    sensitive: SensitiveCount,
-    sizes: Measure,
-    hierarchies: Mapping[str, Hierarchy],
-) -> Floats:
-    match kind:
-        case "equal":
-            return _equal(sensitive, sensitive.codes, sensitive.totals, sizes)
-        case "ordered":
-            return _ordered(sensitive, sizes)
-    if name not in hierarchies:
-        raise PrivacyError(
-            f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
-        )
-    return _hierarchical(name, sensitive, sizes, hierarchies[name])
-
-
-def _equal(sensitive: SensitiveCount, codes: Measure, totals: Measure, sizes: Measure) -> Floats:
-    """Half the sum of differences of shares (section 5.2, equal distance).
-
-    ``codes`` (pairs,) may stand for those of the values, and ``totals`` are their counts in the
-    whole release. The counts of a pair of class and code that occurs more than once add up.
-    """
-    whole = totals / totals.sum()
-    values = len(whole)
-    pairs, of_pair = np.unique(sensitive.classes * values + codes, return_inverse=True)
-    in_class, code = pairs // values, pairs % values
-    share = np.bincount(of_pair, weights=sensitive.counts) / sizes[in_class]
-    present = np.bincount(in_class, weights=np.abs(share - whole[code]), minlength=len(sizes))
-    covered = np.bincount(in_class, weights=whole[code], minlength=len(sizes))
-    return (present + (1 - covered)) / 2  # a value that a class lacks differs by its whole share
-
-
-def _ordered(sensitive: SensitiveCount, sizes: Measure) -> Floats:
-    """Earth mover's distance over the order of the values (section 5.2, ordered distance).
-
-    The mean over all values but one of |P - Q|, the cumulative shares of class and release. In a
-    class, P is constant from one present value to the next, while Q rises: the sum over such a
-    stretch follows from the prefix sums of Q and the place where Q passes P.
-    """
-    rank, ranks = _ranks(sensitive)
-    if ranks == 1:
-        return np.zeros(len(sizes))
-    order = np.lexsort((rank[sensitive.codes], sensitive.classes))
-    classes, counts = sensitive.classes[order], sensitive.counts[order]
-    start = rank[sensitive.codes][order]
-    _, first = np.unique(classes, return_index=True)
-    stop = np.roll(start, -1)
-    stop[first - 1] = ranks  # the last pair of each class precedes the first of the next
-    cumulated = np.cumsum(counts)
-    p = (cumulated - (cumulated[first] - counts[first])[classes]) / sizes[classes]
-    totals = np.bincount(rank, weights=sensitive.totals)  # values of no row add nothing
-    q = np.cumsum(totals) / sensitive.totals.sum()
-    sums = np.concatenate([[0.0], np.cumsum(q)])
-    passed = np.clip(np.searchsorted(q, p), start, stop)
-    below = p * (passed - start) - (sums[passed] - sums[start])
-    above = (sums[stop] - sums[passed]) - p * (stop - passed)
-    stretches = np.bincount(classes, weights=below + above, minlength=len(sizes))
-    distance: Floats = (stretches + sums[start[first]]) / (ranks - 1)
-    return distance
-
-
-def _ranks(sensitive: SensitiveCount) -> tuple[NDArray[np.int64], int]:
-    """(codes,) the rank of each value that occurs, the missing one first; the number of ranks."""
-    by_value = pc.sort_indices(sensitive.values).to_numpy().astype(np.int64)
-    ascending = np.concatenate([[0], by_value + 1])
-    ascending = ascending[sensitive.totals[ascending] > 0]
-    rank = np.zeros(len(sensitive.totals), np.int64)
-    rank[ascending] = np.arange(len(ascending))
-    return rank, len(ascending)
-
-
-def _hierarchical(
-    name: str, sensitive: SensitiveCount, sizes: Measure, hierarchy: Hierarchy
-) -> Floats:
-    """Earth mover's distance over a tree (section 5.3), the missing value a child of the root.
-
-    Two values whose lowest common ancestor is ``r`` of ``H`` levels up are ``r / H`` apart. In
-    such a tree the distance is the mean, over the levels below the root, of the equal distance
-    between the distributions generalized to that level.
-    """
-    leaf_of = {as_read(leaf): number for number, leaf in enumerate(hierarchy.leaves)}
-    values = [str(value) for value in sensitive.values.to_pylist()]
-    occurring = zip(values, sensitive.totals[1:].tolist(), strict=True)
-    unknown = sum(value not in leaf_of for value, times in occurring if times)
-    if unknown:
-        raise PrivacyError(
-            f"t-closeness of {name!r}: {unknown} of its values are not leaves of "
-            f"{hierarchy.name}; add them to the file"
-        )
-    missing = len(leaf_of)
-    of_code = np.array([missing, *(leaf_of.get(value, missing) for value in values)])
-    levels = hierarchy.ancestors[:-1]
-    total = np.zeros(len(sizes))
-    for nodes in levels:
-        node_of = np.append(nodes, len(hierarchy.parent))[of_code]
-        in_nodes = np.bincount(node_of, weights=sensitive.totals)
-        total += _equal(sensitive, node_of[sensitive.codes], in_nodes, sizes)
-    distance: Floats = total / len(levels)
-    return distance

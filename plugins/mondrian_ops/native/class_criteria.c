@@ -85,6 +85,18 @@ static double distance(const int64_t *counts, int64_t total, const mo_criteria *
   return codes > 1 ? found / ((double)codes - 1.0) : 0.0;
 }
 
+/* The most rows whose codes, from first on, lie between a code and the greatest one near it. */
+static int64_t most_near(const int64_t *counts, int64_t first, int64_t codes,
+                         const int32_t *near_end) {
+  int64_t most = 0, within = 0, next = first;
+  for (int64_t s = first; s < codes; s++) {
+    while (next < codes && next <= near_end[s]) within += counts[next++];
+    if (within > most) most = within;
+    within -= counts[s];
+  }
+  return most;
+}
+
 int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
               int64_t j, double *surplus, double *deficit) {
   int64_t first = criteria->uncounted[j], codes = criteria->codes[j];
@@ -96,27 +108,34 @@ int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_c
     return entropy(counts, first, codes, counted) >= log(level) - TOLERANCE;
   if (criteria->kind[j] == MO_RECURSIVE) /* ibid., definition 4.2 */
     return outweighed(counts, first, codes, counted, (int64_t)level, criteria->c[j]);
+  if (criteria->kind[j] == MO_NEAR) {
+    const int32_t *near_end = criteria->near_end + criteria->near_first[j];
+    return is_spread(most_near(counts, first, codes, near_end), counted, level);
+  }
   return distance(counts, total, criteria, j, surplus, deficit) <= level + TOLERANCE;
 }
 
 int allocate_tally(mo_tally *tally, const mo_criteria *criteria) {
-  int64_t codes = 1, nodes = 1;
+  int64_t codes = 1, nodes = 1, listed = 0;
   for (int64_t j = 0; j < criteria->count; j++) {
     int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
     if (criteria->codes[j] > codes) codes = criteria->codes[j];
     if (tree > nodes) nodes = tree;
+    if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > listed) listed = criteria->codes[j];
   }
   tally->codes = codes;
   tally->counts = zeros(codes, sizeof *tally->counts);
   tally->surplus = zeros(nodes, sizeof *tally->surplus);
   tally->deficit = zeros(nodes, sizeof *tally->deficit);
-  return tally->counts && tally->surplus && tally->deficit ? MO_DONE : MO_NO_MEMORY;
+  int status = allocate_code_list(&tally->list, listed);
+  return tally->counts && tally->surplus && tally->deficit ? status : MO_NO_MEMORY;
 }
 
 void free_tally(mo_tally *tally) {
   free(tally->counts);
   free(tally->surplus);
   free(tally->deficit);
+  free_code_list(&tally->list);
 }
 
 int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
@@ -133,12 +152,16 @@ static int satisfies_criterion(const int32_t *index, int64_t start, int64_t stop
                                const int32_t *codes, const int64_t *rows, int64_t total,
                                const mo_criteria *criteria, int64_t j, mo_tally *tally) {
   int64_t *counts = tally->counts, distinct = 0;
+  int near = criteria->kind[j] == MO_NEAR;
   for (int64_t i = start; i < stop; i++) {
     int32_t s = codes[index[i]];
+    if (near && counts[s] == 0) tally->list.listed[distinct] = s;
     distinct += counts[s] == 0;
     counts[s] += rows[index[i]];
   }
-  int holds = satisfies(counts, total, distinct, criteria, j, tally->surplus, tally->deficit);
+  int holds = near
+                  ? spread_satisfies(counts, total, distinct, criteria, j, &tally->list)
+                  : satisfies(counts, total, distinct, criteria, j, tally->surplus, tally->deficit);
   /* There may be many codes: zero those that were counted. */
   for (int64_t i = start; i < stop; i++) counts[codes[index[i]]] = 0;
   return holds;

@@ -14,6 +14,7 @@ from mondrian_ops.native.library import function
 __all__ = [
     "DISTINCT",
     "ENTROPY",
+    "NEAR",
     "RECURSIVE",
     "T_EQUAL",
     "T_ORDERED",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 # Kinds of privacy criterion on a sensitive attribute.
-DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE = 0, 1, 2, 3, 4, 5
+DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE, NEAR = 0, 1, 2, 3, 4, 5, 6
 
 
 class Criteria(NamedTuple):
@@ -43,6 +44,8 @@ class Criteria(NamedTuple):
     parent: NDArray[np.int32]  # T_TREE: parents in the sensitive hierarchy, flat, children first
     height: Floats  # T_TREE: height of a node over the height of the tree, flat
     parent_first: Ints  # (criteria + 1,)
+    near_end: NDArray[np.int32]  # NEAR: the greatest code that is near each code, flat, ascending
+    near_first: Ints  # (criteria + 1,)
 
 
 class CriteriaStruct(ctypes.Structure):
@@ -64,7 +67,7 @@ class CriteriaStruct(ctypes.Structure):
         count = len(criteria.kind)
         per_criterion, flat, starts = (count,), (None,), (count + 1,)
         nodes = (len(criteria.parent),)
-        shapes = (*(per_criterion,) * 6, flat, starts, flat, nodes, starts)
+        shapes = (*(per_criterion,) * 6, flat, starts, flat, nodes, starts, flat, starts)
         places = [
             address(getattr(criteria, name), dtype, *shape, what=f"criteria: {name}")
             for (name, dtype), shape in zip(_DTYPES.items(), shapes, strict=True)
@@ -76,9 +79,10 @@ class CriteriaStruct(ctypes.Structure):
 
 
 _FLOATS = ("level", "c", "share", "height")
+_NARROW = ("parent", "near_end")
 _DTYPES = {
     name: np.dtype(
-        np.int32 if name == "parent" else np.float64 if name in _FLOATS else np.int64,
+        np.int32 if name in _NARROW else np.float64 if name in _FLOATS else np.int64,
     )
     for name in Criteria._fields[1:]
 }
@@ -93,19 +97,33 @@ def _check(criteria: Criteria, columns: int) -> None:
         raise ValueError(f"criteria: k must fit into 64 bits, got {criteria.k}")
     _check_runs(criteria.share_first.tolist(), len(criteria.share), "share_first")
     _check_runs(criteria.parent_first.tolist(), len(criteria.parent), "parent_first")
+    _check_runs(criteria.near_first.tolist(), len(criteria.near_end), "near_first")
     for j in range(len(criteria.kind)):
         kind, codes = int(criteria.kind[j]), int(criteria.codes[j])
-        _check_within(kind, 0, T_TREE, "kind")
+        _check_within(kind, 0, NEAR, "kind")
         _check_within(int(criteria.column[j]), 0, columns - 1, "column")
         _check_within(int(criteria.uncounted[j]), 0, 1, "uncounted")
         if not abs(criteria.level[j]) < 1 << 62:
             raise ValueError("criteria: level must fit into 63 bits")
         _check_within(codes, int(criteria.uncounted[j]), 1 << 31, "codes")
-        if kind >= T_EQUAL and criteria.share_first[j + 1] - criteria.share_first[j] < codes:
+        if (
+            kind in (T_EQUAL, T_ORDERED, T_TREE)
+            and criteria.share_first[j + 1] - criteria.share_first[j] < codes
+        ):
             raise ValueError("criteria: share must have an entry for every code")
         parents = criteria.parent[criteria.parent_first[j] : criteria.parent_first[j + 1]]
         if parents.size and parents.max() >= len(parents):
             raise ValueError("criteria: parent must be a node of the same hierarchy")
+        if kind == NEAR:
+            _check_near(
+                criteria.near_end[criteria.near_first[j] : criteria.near_first[j + 1]], codes
+            )
+
+
+def _check_near(near_end: NDArray[np.int32], codes: int) -> None:
+    own = np.arange(codes, dtype=np.int64)
+    if len(near_end) != codes or (near_end < own).any() or (near_end[:-1] > near_end[1:]).any():
+        raise ValueError("criteria: near_end must ascend, and be no less than each code")
 
 
 def _check_within(number: int, least: int, most: int, what: str) -> None:

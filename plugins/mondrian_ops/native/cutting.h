@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "kernels.h"
+#include "near_values.h"
 
 enum {
   WORD_BITS = 64,        /* rows or codes for which a word has a bit each */
@@ -114,6 +115,8 @@ typedef struct {
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
   double *surplus, *deficit; /* (nodes of a sensitive hierarchy,) */
+  mo_code_list list; /* of MO_NEAR only: the distinct codes of a node */
+  stretches near; /* likewise */
 } workspace;
 
 /* Rows start to stop of a node. */

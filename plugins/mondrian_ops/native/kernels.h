@@ -38,7 +38,7 @@ enum { MO_INTERVAL, MO_TREE, MO_SET };
 enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
 
 /* Kinds of privacy criterion on a sensitive attribute. */
-enum { MO_DISTINCT, MO_ENTROPY, MO_RECURSIVE, MO_T_EQUAL, MO_T_ORDERED, MO_T_TREE };
+enum { MO_DISTINCT, MO_ENTROPY, MO_RECURSIVE, MO_T_EQUAL, MO_T_ORDERED, MO_T_TREE, MO_NEAR };
 
 /* Coded rows: code 0 is the missing value, codes of an attribute are in its order. Tables over
  * codes are flat; those of attribute a start at first[a]. */
@@ -76,6 +76,8 @@ typedef struct {
   const int32_t *parent; /* MO_T_TREE: parents in the sensitive hierarchy, children first */
   const double *height; /* MO_T_TREE: height of a node over the height of the tree */
   const int64_t *parent_first; /* (criteria + 1,) */
+  const int32_t *near_end; /* MO_NEAR: the greatest code that is near each code; ascends */
+  const int64_t *near_first; /* (criteria + 1,) */
 } mo_criteria;
 
 /* class_criteria.c: whether total rows with these sensitive counts (codes,), of which distinct
@@ -83,6 +85,21 @@ typedef struct {
  * memory. */
 int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
               int64_t j, double *surplus, double *deficit);
+
+/* near_values.c: working memory to sort the distinct sensitive codes of some rows. */
+typedef struct {
+  int32_t *listed; /* the distinct codes */
+  int32_t *others; /* working memory of sort_codes */
+} mo_code_list;
+
+/* near_values.c: lists of at most codes; returns MO_DONE or MO_NO_MEMORY; free_code_list is called
+ * in either case. */
+int allocate_code_list(mo_code_list *list, int64_t codes);
+void free_code_list(mo_code_list *list);
+void sort_codes(mo_code_list *list, int64_t count);
+int is_spread(int64_t most, int64_t counted, double level);
+int spread_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
+                     const mo_criteria *criteria, int64_t j, mo_code_list *list);
 
 /* The same for Python: 1 or 0, or MO_NO_MEMORY. */
 MO_API int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
@@ -94,6 +111,7 @@ typedef struct {
   int64_t *counts; /* (codes,), zero between classes */
   double *surplus; /* (nodes of the largest sensitive hierarchy,) */
   double *deficit;
+  mo_code_list list; /* NULL without MO_NEAR */
 } mo_tally;
 
 /* class_criteria.c: returns MO_DONE or MO_NO_MEMORY; free_tally is called in either case. */

@@ -128,7 +128,7 @@ static void forget(int64_t *counts, field value, const search *among, int64_t c,
                    int64_t j) {
   const mo_criteria *criteria = among->work->criteria;
   int64_t stride = among->work->layout->stride;
-  if (criteria->kind[j] != MO_DISTINCT) {
+  if (criteria->kind[j] != MO_DISTINCT && criteria->kind[j] != MO_NEAR) {
     memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
     return;
   }
@@ -137,6 +137,23 @@ static void forget(int64_t *counts, field value, const search *among, int64_t c,
   for (int64_t i = 0; i < among->size[c]; i++)
     counts[code_of(among->here.rows + members[i] * stride, value)] = 0;
   if (new != NOBODY) counts[code_of(among->here.rows + new * stride, value)] = 0;
+}
+
+/* Whether a class without the row out, with the row new, satisfies criterion j, an MO_NEAR; its
+ * counts are zero. */
+static int class_is_spread(const search *among, int64_t c, int32_t out, int32_t new, int64_t j) {
+  workspace *work = among->work;
+  field value = sensitive_field(work->layout, work->criteria->column[j]);
+  const int32_t *members = members_of(among, c);
+  int64_t *counts = work->left_counts, distinct = 0, total = 0;
+  for (int64_t i = 0; i <= among->size[c]; i++) {
+    int32_t member = i < among->size[c] ? members[i] : new;
+    if (member == out || member == NOBODY) continue;
+    int64_t s = code_of(among->here.rows + member * work->layout->stride, value);
+    if (counts[s]++ == 0) work->list.listed[distinct++] = (int32_t)s;
+    total++;
+  }
+  return spread_satisfies(counts, total, distinct, work->criteria, j, &work->list);
 }
 
 /* Whether a class without the row out, with the row new, satisfies every criterion. */
@@ -150,6 +167,10 @@ static int class_satisfies(const search *among, int64_t c, int32_t out, int32_t 
     const int32_t *members = members_of(among, c);
     int64_t distinct = 0;
     forget(counts, value, among, c, new, j);
+    if (criteria->kind[j] == MO_NEAR) {
+      if (!class_is_spread(among, c, out, new, j)) return 0;
+      continue;
+    }
     for (int64_t i = 0; i < among->size[c]; i++)
       if (members[i] != out)
         distinct += counts[code_of(among->here.rows + members[i] * stride, value)]++ == 0;

@@ -103,6 +103,25 @@ static int are_diverse(uint64_t members, const masks *of, int64_t first, double 
   return (double)found >= need;
 }
 
+/* Whether the members satisfy criterion j, an MO_NEAR. */
+static int are_spread(uint64_t members, const masks *of, const mo_criteria *criteria, int64_t j) {
+  const int32_t *near_end = criteria->near_end + criteria->near_first[j];
+  uint64_t before = 0, within = 0;
+  int64_t most = 0, next = 0, i = 0;
+  if (criteria->uncounted[j] && of->distinct > 0 && of->value[0] == 0) {
+    members &= ~of->at_most[0];
+    next = i = 1;
+  }
+  for (; i < of->distinct; i++) {
+    for (; next < of->distinct && of->value[next] <= near_end[of->value[i]]; next++)
+      within = of->at_most[next];
+    int64_t found = __builtin_popcountll(members & within & ~before);
+    if (found > most) most = found;
+    before = of->at_most[i];
+  }
+  return is_spread(most, __builtin_popcountll(members), criteria->level[j]);
+}
+
 /* Whether some members satisfy every criterion. */
 int members_satisfy(uint64_t members, workspace *work) {
   const mo_criteria *criteria = work->criteria;
@@ -110,6 +129,10 @@ int members_satisfy(uint64_t members, workspace *work) {
     const masks *of = &work->masks[work->layout->attributes + criteria->column[j]];
     if (criteria->kind[j] == MO_DISTINCT) {
       if (!are_diverse(members, of, criteria->uncounted[j], criteria->level[j])) return 0;
+      continue;
+    }
+    if (criteria->kind[j] == MO_NEAR) {
+      if (!are_spread(members, of, criteria, j)) return 0;
       continue;
     }
     int64_t before = 0, *counts = work->left_counts;

@@ -138,13 +138,17 @@ static int satisfies_criterion(search *s, int64_t j, int64_t start, int64_t stop
   const int64_t *rows = s->combinations->rows;
   mo_tally *tally = &s->tally;
   int64_t *counts = tally->counts, total = 0, distinct = 0;
+  int near = s->criteria->kind[j] == MO_NEAR;
   for (int64_t i = start; i < stop; i++) {
     int64_t code = code_in(column, i);
+    if (near && counts[code] == 0) tally->list.listed[distinct] = (int32_t)code;
     distinct += counts[code] == 0;
     counts[code] += rows[i];
     total += rows[i];
   }
-  int holds = satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
+  int holds =
+      near ? spread_satisfies(counts, total, distinct, s->criteria, j, &tally->list)
+           : satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
   for (int64_t i = start; i < stop; i++) counts[code_in(column, i)] = 0;
   return holds;
 }

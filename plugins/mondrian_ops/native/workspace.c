@@ -16,11 +16,12 @@ static void *noted(void *found, int *complete) {
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
                    const mo_criteria *criteria, const mo_policy *policy) {
   int64_t candidates = policy->candidates > 0 ? policy->candidates : 1;
-  int64_t sensitive = 1, nodes = 1, attributes = of->attributes, stride = of->stride;
+  int64_t sensitive = 1, nodes = 1, near = 0, attributes = of->attributes, stride = of->stride;
   for (int64_t j = 0; j < criteria->count; j++) {
     int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
     sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
     nodes = tree > nodes ? tree : nodes;
+    if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > near) near = criteria->codes[j];
   }
   int64_t rollout = least_of(rows, policy->rollout_rows);
   int64_t most = codes;
@@ -62,6 +63,9 @@ int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t row
   ALLOCATE(deficit, nodes);
 #undef ALLOCATE
 #undef ALLOCATE_ROWS
+  near = least_of(near, rows);
+  if (allocate_code_list(&work->list, near) != MO_DONE) complete = 0;
+  if (open_stretches(&work->near, near) != MO_DONE) complete = 0;
   return complete ? MO_DONE : MO_NO_MEMORY;
 }
 
@@ -75,6 +79,8 @@ void close_workspace(workspace *work) {
       work->surplus,   work->deficit,
   };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
+  free_code_list(&work->list);
+  close_stretches(&work->near);
   memset(work, 0, sizeof *work);
 }
 

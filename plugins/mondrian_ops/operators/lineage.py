@@ -32,7 +32,9 @@ ROLE = "mondrian_ops_role"
 
 _NAMENODE_PORT = 8020
 
-_PRIVACY = ("k", "entity_id", "l", "diversity", "c", "missing_sensitive", "t", "t_distance")
+_PRIVACY = (
+    *("k", "entity_id", "l", "diversity", "c", "l_width", "missing_sensitive", "t", "t_distance"),
+)
 
 
 @attr.define(kw_only=True)

@@ -19,6 +19,8 @@ from mondrian_ops.core.errors import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.near_values import check_width
+from mondrian_ops.core.widths import widths_of
 from mondrian_ops.engines.handover import RunState
 from mondrian_ops.report.statements import undone
 
@@ -92,6 +94,7 @@ def check_columns(job: Job, source: storage.Source) -> None:
                 )
                 raise JobError(f"{role}: the input has no column {column!r}{hint}")
     _refuse_types_of_others(job, names)
+    _refuse_widths(job, source)
     for name in sorted(_ARROWS_OWN & {*columns_to_read(job, list(names))}):
         raise InputError(
             f"column {name!r} has a name that Arrow's readers reserve for themselves; rename "
@@ -120,6 +123,12 @@ def _refuse_types_of_others(job: Job, names: Sequence[str]) -> None:
         if column not in names:
             hint = did_you_mean(column, names)
             raise JobError(f"types: the input has no column {column!r}{hint}; remove it")
+
+
+def _refuse_widths(job: Job, source: storage.Source) -> None:
+    """Raise JobError for a width that the values of its column do not have."""
+    for name, width in widths_of(job.l_width).items():
+        check_width(name, source.schema.field(name).type, width)
 
 
 def _refuse_columns_beside(job: Job, names: Sequence[str]) -> None:

@@ -132,6 +132,7 @@ def _lenient(job: Job, size: Size) -> Job:
         l=None,
         diversity="distinct",
         c=None,
+        l_width={},
         algorithm="mondrian",
         cut="median" if job.cut == "median" else "gain",
         relaxed=False,

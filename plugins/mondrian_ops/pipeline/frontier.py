@@ -75,7 +75,7 @@ def job_at(job: Job, point: Point) -> Job:
 
     Raises JobError where k and l make no sense for the job.
     """
-    left_out = _OF_PUBLICATION | ({"diversity", "c"} if point["l"] is None else set())
+    left_out = _OF_PUBLICATION | ({"diversity", "c", "l_width"} if point["l"] is None else set())
     options = {key: value for key, value in job.to_dict().items() if key not in left_out}
     options |= {"k": point["k"], "l": point["l"]}
     if job.tds.k_intermediate is not None:

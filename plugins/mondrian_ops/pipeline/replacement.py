@@ -15,6 +15,7 @@ from typing import Any
 from mondrian_ops import storage
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.widths import as_width
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
 __all__ = ["refuse_foreign", "refuse_replacing", "replaced_by", "weaknesses"]
@@ -132,9 +133,28 @@ def _less_diverse(job: Job, before: Report) -> str:
         return "missing sensitive values count towards l, and did not before"
     if kind not in ("distinct", job.diversity):
         return f"diversity is {job.diversity}, and was {kind}"
+    if narrower := _narrower(job, before):
+        return narrower
     limit = _number(c)
     if limit is not None and job.c is not None and job.c > limit:
         return f"c is {job.c:g}, and was {limit:g}"
+    return ""
+
+
+def _narrower(job: Job, before: Report) -> str:
+    """Whether numbers that were kept apart need be so no longer, or not as far."""
+    for name, text in _mapping(before.get("l_width")).items():
+        if name not in job.sensitive:
+            continue
+        asked, was = job.l_width.get(name), str(text)
+        if asked is None:
+            return f"l_width of {name!r} is not set, and was {was}"
+        try:
+            covered = as_width(asked).covers(as_width(was))
+        except JobError:  # the report is damaged
+            covered = False
+        if not covered:
+            return f"l_width of {name!r} is {asked}, and was {was}"
     return ""
 
 

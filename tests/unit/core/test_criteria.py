@@ -24,6 +24,7 @@ from mondrian_ops.core.criteria import (
     Privacy,
     RecursiveDiversity,
     SensitiveDomain,
+    SpreadDiversity,
     TCloseness,
 )
 from mondrian_ops.core.errors import InputError
@@ -31,6 +32,7 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import encode_persons
 from mondrian_ops.core.profile import Profiler
+from mondrian_ops.core.widths import as_width
 from mondrian_ops.native.class_criteria import T_TREE
 
 VALUES = st.sampled_from([*DIAGNOSES, None])
@@ -41,7 +43,14 @@ def domain_of(values, tree: Hierarchy | None = None) -> SensitiveDomain:
     listed = list(DIAGNOSES) if tree else sorted(v for v in whole if v is not None)
     missing = [whole[None]] if None in whole else []
     counts = np.array([*missing, *(whole[value] for value in listed)], np.int64)
-    return SensitiveDomain("s", pa.array(listed, pa.string()), counts)
+    near_end = near_ends(len(listed), bool(missing))
+    return SensitiveDomain("s", pa.array(listed, pa.string()), counts, near_end=near_end)
+
+
+def near_ends(values: int, missing: bool) -> np.ndarray:
+    """Texts have no width: here each is near the next one of their order, and no other."""
+    ends = np.minimum(np.arange(values) + 1, values - 1) + missing
+    return np.concatenate([np.zeros(int(missing), np.int64), ends]).astype(np.int32)
 
 
 def holds(criterion, values, group, tree=None) -> bool:
@@ -73,6 +82,13 @@ CRITERIA = st.one_of(
         missing_counts=st.booleans(),
     ),
     st.builds(
+        SpreadDiversity,
+        st.just("s"),
+        st.sampled_from([1.5, 2, 3]),
+        st.just(as_width("1")),
+        missing_counts=st.booleans(),
+    ),
+    st.builds(
         TCloseness,
         st.just("s"),
         st.sampled_from([0.1, 0.25, 0.5]),
@@ -97,6 +113,7 @@ ALL_KINDS = [
     lambda counts: DistinctDiversity("s", 2, missing_counts=counts),
     lambda counts: EntropyDiversity("s", 1.7, missing_counts=counts),
     lambda counts: RecursiveDiversity("s", 2, 1.5, missing_counts=counts),
+    lambda counts: SpreadDiversity("s", 2, as_width("1"), missing_counts=counts),
     lambda counts: TCloseness("s", 0.3, "equal"),
     lambda counts: TCloseness("s", 0.2, "ordered"),
     lambda counts: TCloseness("s", 0.3, "hierarchical", DIAGNOSIS_TREE),
@@ -117,7 +134,7 @@ def test_a_union_of_classes_that_hold_holds(group, data, kind, counts):
 
 
 @examples(200)
-@given(groups(), st.integers(1, 5), st.sampled_from(ALL_KINDS[:3]))
+@given(groups(), st.integers(1, 5), st.sampled_from(ALL_KINDS[:4]))
 def test_rows_without_a_value_never_help(group, more, kind):
     """Nor do they harm."""
     values, some = group

@@ -155,6 +155,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "series.refit_above": {"series": {"boundaries": "stable"}},
     "c": {"diversity": "recursive", "l": 2},
     "population": {"overlap": "warn"},
+    "l_width": {"l": 2, "sensitive": ["income"]},
     "sensitive_hierarchy": {"t": 0.3, "t_distance": "hierarchical"},
 }
 

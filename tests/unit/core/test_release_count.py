@@ -496,6 +496,7 @@ def test_figures_are_added_up_in_json_as_they_are_here(has_persons):
     assert here.to_json() == {
         "sizes": [(1, 1), (3, 3), (5, 1), (9, 1)],
         "persons": [(1, 1, 1), (2, 1, 3), (3, 2, 6), (5, 2, 14)] if has_persons else None,
+        "sensitive": {},
     }
 
 

@@ -44,6 +44,8 @@ TWO = Criteria(  # diversity of 3 codes, and closeness over the tree ((0, 1), (2
     parent=np.array([4, 4, 5, 5, 6, 6, -1], np.int32),
     height=np.array([0, 0, 0, 0, 0.5, 0.5, 1.0]),
     parent_first=np.array([0, 0, 7]),
+    near_end=np.zeros(0, np.int32),
+    near_first=np.zeros(3, np.int64),
 )
 
 
@@ -169,7 +171,7 @@ def test_the_struct_holds_the_arrays():
     ("changed", "text"),
     [
         ({"k": 2**63}, "k must fit into 64 bits"),
-        ({"kind": np.array([0, 6])}, "criteria: kind"),
+        ({"kind": np.array([0, 7])}, "criteria: kind"),
         ({"kind": np.array([T_EQUAL, T_TREE])}, "share must have an entry for every code"),
         ({"column": np.array([0, 2])}, "criteria: column"),
         ({"column": np.array([-1, 1])}, "criteria: column"),

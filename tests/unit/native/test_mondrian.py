@@ -78,6 +78,7 @@ def criteria_of(k: int = 3, kind: int = DISTINCT, level: float = 2.0, codes: int
         share=np.full(codes, 1 / codes),
         share_first=np.array([0, codes]),
         parent_first=np.zeros(2, np.int64),
+        near_first=np.zeros(2, np.int64),
     )
 
 
@@ -159,7 +160,7 @@ WRONG_VALUES = [
     ("k:", with_criteria(k=0)),
     ("k:", with_criteria(k=-1)),
     ("k ", with_criteria(k=HUGE)),
-    ("kind", with_criteria(kind=np.array([6]))),
+    ("kind", with_criteria(kind=np.array([7]))),
     ("column", with_criteria(column=np.array([1]))),
     ("column", with_criteria(column=np.array([-1]))),
     ("column", with_criteria(column=np.zeros(2, np.int64))),

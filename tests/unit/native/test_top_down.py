@@ -69,6 +69,8 @@ def criteria_of(
         parent=np.zeros(0, np.int32),
         height=np.zeros(0),
         parent_first=np.zeros(len(required) + 1, np.int64),
+        near_end=np.zeros(0, np.int32),
+        near_first=np.zeros(len(required) + 1, np.int64),
     )
 
 

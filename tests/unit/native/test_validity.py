@@ -23,10 +23,18 @@ LEVELS = {
     class_criteria.T_EQUAL: st.sampled_from([0.1, 0.3, 0.5]),
     class_criteria.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
     class_criteria.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
+    class_criteria.NEAR: st.sampled_from([1.0, 1.5, 2.0, 3.0]),
 }
 CODES = 4  # sensitive codes; their tree is ((0, 1), (2, 3))
 PARENT = np.array([4, 4, 5, 5, 6, 6, -1], np.int32)
 HEIGHT = np.array([0, 0, 0, 0, 0.5, 0.5, 1.0])
+
+
+@st.composite
+def near_codes(draw, codes):
+    """(codes,) the greatest code near each."""
+    ends = draw(st.lists(st.integers(0, codes - 1), min_size=codes, max_size=codes))
+    return np.maximum(np.sort(ends), np.arange(codes)).astype(np.int32)
 
 
 @st.composite
@@ -47,6 +55,7 @@ def nodes(draw):
     c = draw(st.sampled_from([0.5, 1.0, 2.0]))
     k = draw(st.integers(1, 4))
     shares = [np.bincount(sensitive[at], minlength=CODES) / rows for at in column]
+    near_ends = [draw(near_codes(CODES)) for _ in kinds]
     count = len(kinds)
     criteria = class_criteria.Criteria(
         k=k,
@@ -61,6 +70,8 @@ def nodes(draw):
         parent=np.tile(PARENT, count),
         height=np.tile(HEIGHT, count),
         parent_first=np.arange(count + 1, dtype=np.int64) * len(PARENT),
+        near_end=np.concatenate(near_ends),
+        near_first=np.arange(count + 1, dtype=np.int64) * CODES,
     )
     start = draw(st.integers(0, rows - 2))
     stop = draw(st.integers(start + 2, rows))
@@ -87,7 +98,8 @@ def rows_of(codes, sensitive) -> Rows:
 def side_holds(rows, criteria, members) -> bool:
     """Every criterion on some rows, counted anew."""
     for j in range(len(criteria.kind)):
-        counts = np.bincount(rows.sensitive[criteria.column[j], members], minlength=CODES)
+        codes = rows.sensitive[criteria.column[j], members]
+        counts = np.bincount(codes, minlength=int(criteria.codes[j]))
         if not satisfies(counts, criteria, j):
             return False
     return True
@@ -95,9 +107,11 @@ def side_holds(rows, criteria, members) -> bool:
 
 def brute_holds(rows, criteria, members) -> bool:
     """The same of l-diversity by brute force, over the rows whose value counts."""
-    for kind, column, level, c, uncounted in zip(
-        *(criteria.kind, criteria.column, criteria.level, criteria.c, criteria.uncounted),
-        strict=True,
+    for j, (kind, column, level, c, uncounted) in enumerate(
+        zip(
+            *(criteria.kind, criteria.column, criteria.level, criteria.c, criteria.uncounted),
+            strict=True,
+        )
     ):
         counts = Counter(code for code in rows.sensitive[column, members] if code >= uncounted)
         if kind == class_criteria.DISTINCT and len(counts) < level:
@@ -107,6 +121,12 @@ def brute_holds(rows, criteria, members) -> bool:
         if kind == class_criteria.RECURSIVE and level > 1:
             diverse = bool(counts) and brute_force.recursive(counts, c, int(level))
             if not diverse:
+                return False
+        if kind == class_criteria.NEAR:
+            end = criteria.near_end[criteria.near_first[j] :]
+            if not brute_force.is_spread(
+                counts, level, lambda one, other, end=end: other <= end[one]
+            ):
                 return False
     return side_holds(rows, criteria, members)
 
@@ -175,9 +195,55 @@ def test_counts_left_by_others_are_not_taken_for_missing_values():
         uncounted=np.ones(1, np.int64),
         share_first=np.zeros(2, np.int64),
         parent_first=np.zeros(2, np.int64),
+        near_first=np.zeros(2, np.int64),
     )
     opened = Opened(rows_of([0, 0, 1, 1], [sensitive]), criteria)
     opened.poison(many)
     assert opened.mark_valid() == [True]
     opened.poison(many)
     assert opened.halves_satisfy(2)
+
+
+@st.composite
+def numbers(draw):
+    """Rows of one attribute with a column of many codes, whose stretches a criterion bounds."""
+    rows, codes = draw(st.integers(2, 90)), draw(st.integers(2, 60))
+    of_rows = st.lists(st.integers(0, codes - 1), min_size=rows, max_size=rows)
+    values = draw(st.lists(st.integers(0, 6), min_size=rows, max_size=rows))
+    criteria = no_criteria(draw(st.integers(1, 4)))._replace(
+        kind=np.array([class_criteria.NEAR]),
+        column=np.zeros(1, np.int64),
+        level=np.array([draw(LEVELS[class_criteria.NEAR])]),
+        c=np.zeros(1),
+        codes=np.array([codes]),
+        uncounted=np.array([draw(st.integers(0, 1))]),
+        share_first=np.zeros(2, np.int64),
+        parent_first=np.zeros(2, np.int64),
+        near_end=draw(near_codes(codes)),
+        near_first=np.array([0, codes]),
+    )
+    return rows_of(values, [draw(of_rows)]), criteria
+
+
+@examples(200)
+@given(numbers(), st.booleans())
+def test_the_fullest_stretch_of_both_sides(node, few):
+    rows, criteria = node
+    count = rows.codes.shape[1]
+    opened = Opened(rows, criteria)
+    opened.poison(int(criteria.codes[0]))
+    opened.node(0, count, in_word=few and count <= 64)
+    members, values = np.arange(count), np.unique(rows.codes[0])
+    expected = []
+    for value in values[:-1]:
+        left = rows.codes[0] <= value
+        holds = all(brute_holds(rows, criteria, members[side]) for side in (left, ~left))
+        assert opened.cut_satisfies(0, int(value)) == holds
+        expected.append(holds and min(left.sum(), (~left).sum()) >= criteria.k)
+    assert opened.mark_valid() == expected
+    if not few:
+        middle = count // 2
+        assert opened.halves_satisfy(middle) == all(
+            brute_holds(rows, criteria, half) for half in np.split(members, [middle])
+        )
+    assert opened.is_clean()
