@@ -11,19 +11,30 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import Options, option, wrong
 
-__all__ = ["Approval", "OutputRule", "Policies", "Policy", "Required", "misused", "shortfalls"]
+__all__ = [
+    "Approval",
+    "Arrival",
+    "OutputRule",
+    "Policies",
+    "Policy",
+    "Required",
+    "folded",
+    "misused",
+    "shortfalls",
+]
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "identifier": ("identifiers",),
     "quasi_identifier": ("quasi_identifiers", "identifiers"),
     "sensitive": ("sensitive", "identifiers"),
+    "any": ("identifiers", "quasi_identifiers", "sensitive", "unlisted"),
 }
-"""By required role, where a job may list the column; it may also leave the column out."""
+"""By required role, the options by which a job may publish the column; it may leave it out, too."""
 
 _ENGINES = ("local", "spark")
 
@@ -84,9 +95,15 @@ class Policy(Options):
     )
     roles: Mapping[str, str] = option(
         {},
-        text="By the name of a column, or a pattern of it: `identifier`, `quasi_identifier` or "
-        "`sensitive`. A job that publishes the column must list it as that, or as an identifier.",
+        text="By the name of a column, or a pattern of it: `identifier`, `quasi_identifier`, "
+        "`sensitive` or `any`. A job that publishes the column must list it as that, or as an "
+        "identifier.",
         noun="a column and its role",
+    )
+    others: Literal["drop", "publish"] = option(
+        "publish",
+        text="`drop`: jobs may publish no column without a role here, whichever option lists it.",
+        needs="roles",
     )
     entity_id: str | None = option(None, text="The `entity_id`.")
     unlisted: Literal["drop", "publish"] = option(
@@ -101,6 +118,13 @@ class Policy(Options):
         examples=("patients",),
         only_with={"overlap": ("warn", "refuse")},
     )
+    people_by: tuple[str, ...] = option(
+        (),
+        text="The columns by which `overlap` tells people apart, in place of the job's own.",
+        noun="a column",
+        examples=(("ssn",),),
+        only_with={"overlap": ("warn", "refuse")},
+    )
     engines: tuple[str, ...] = option((), text="The engines that may be used.", noun="an engine")
     outputs: tuple[str, ...] = option(
         (), text="The locations below which the output must lie.", noun="a location"
@@ -111,9 +135,16 @@ class Policy(Options):
     approval: Approval = option(Approval(), text="Who approves the release.")
 
     def check(self, path: str) -> None:
-        """Raise JobError for a role or an engine that there is not, or a c without a bound."""
+        """Raise JobError for a role or an engine that there is not, a c without a bound, or an
+        overlap of people whom each job may tell apart by other columns."""
         if self.diversity == "recursive" and self.max_c is None:
             raise wrong(f"{path}.max_c", "is required by diversity: recursive")
+        if self.overlap != "ignore" and not self.tells_apart_by:
+            raise wrong(
+                f"{path}.people_by",
+                f"is required by overlap: {self.overlap}, because releases that tell people apart "
+                "by other columns cannot be compared; list the columns, or set entity_id",
+            )
         for pattern, role in self.roles.items():
             if role not in ROLES:
                 raise wrong(f"{path}.roles.{pattern}", f"{role!r} is not one of {', '.join(ROLES)}")
@@ -122,6 +153,12 @@ class Policy(Options):
                 raise wrong(
                     f"{path}.engines[{at}]", f"{engine!r} is not one of {', '.join(_ENGINES)}"
                 )
+
+    @property
+    def tells_apart_by(self) -> list[str]:
+        """The columns by which people are told apart, as names are compared; empty if any may."""
+        by = self.people_by or ((self.entity_id,) if self.entity_id else ())
+        return sorted(map(folded, by))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +187,51 @@ class Policies(Options):
     outputs: tuple[OutputRule, ...] = option((), text="Whose releases may lie where.")
 
     def check(self, path: str) -> None:
-        """Raise JobError for two policies of one name."""
+        """Raise JobError for two policies of one name, or two that could not see the overlap of
+        their people."""
         names = [policy.name for policy in self.policies]
         for at, name in enumerate(names):
             if name in names[:at]:
                 raise wrong(f"policies[{at}].name", f"{name!r} is the name of two policies")
+        first_of: dict[str | None, Policy] = {}
+        for at, policy in enumerate(self.policies):
+            if policy.overlap == "ignore":
+                continue
+            first = first_of.setdefault(policy.population, policy)
+            if first.tells_apart_by != policy.tells_apart_by:
+                raise wrong(
+                    f"policies[{at}].people_by",
+                    f"tells people apart by other columns than the policy {first.name!r}, so their "
+                    "overlaps could not be seen; give both the same columns, or each a population "
+                    "of its own",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Rows of a series that wait, and the policies under which they came.
+
+    They came in the night ``since``, its dates, from ``input``. ``policies``: None where nobody
+    kept them, as in nights of earlier versions.
+    """
+
+    since: str
+    input: str
+    policies: tuple[Policy, ...] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A small JSON value."""
+        kept = self.policies
+        policies = None if kept is None else [policy.to_dict() for policy in kept]
+        return {"since": self.since, "input": self.input, "policies": policies}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Arrival:
+        """The value that :meth:`to_json` described; raises JobError for a policy of a newer
+        version."""
+        kept, where = value["policies"], f"policies of rows that wait since {value['since']}"
+        policies = None if kept is None else tuple(Policy.read(each, where) for each in kept)
+        return cls(value["since"], value["input"], policies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +239,7 @@ class Required:
     """What several policies require together of what follows the check of a job.
 
     ``approvers``: the name by id of each user who may approve; None if everybody may.
+    ``people_by``: the columns that tell people apart; empty if the job says it.
     """
 
     policies: tuple[str, ...] = ()
@@ -169,6 +247,7 @@ class Required:
     approvers: Mapping[str, str] | None = None
     four_eyes: bool = False
     dependencies: Literal["warn", "refuse"] = "warn"
+    people_by: tuple[str, ...] = ()
 
     @classmethod
     def by(cls, policies: Iterable[Policy]) -> Required:
@@ -177,11 +256,13 @@ class Required:
         approvals = [policy.approval for policy in policies]
         refuse = any(policy.dependencies == "refuse" for policy in policies)
         return cls(
-            policies=tuple(policy.name for policy in policies),
+            policies=tuple(dict.fromkeys(policy.name for policy in policies)),
             approval=any(each.required for each in approvals),
             approvers=_common([_users(each) for each in approvals if each.approvers]),
             four_eyes=any(each.four_eyes for each in approvals),
             dependencies="refuse" if refuse else "warn",
+            # Policies whose jobs have one population name the same columns.
+            people_by=next((each.people_by for each in policies if each.people_by), ()),
         )
 
 
@@ -269,7 +350,7 @@ def _limits(policy: Policy, job: Job) -> Iterator[str]:
 
 def _data(policy: Policy, job: Job) -> Iterator[str]:
     entity = policy.entity_id
-    if entity is not None and _folded(job.entity_id or "") != _folded(entity):
+    if entity is not None and folded(job.entity_id or "") != folded(entity):
         required = f"entity_id: {entity}"
         yield short(policy, "entity_id", _is(job.entity_id), required, f"set {entity}")
     if policy.unlisted == "drop" and job.unlisted != "drop":
@@ -290,6 +371,11 @@ def _overlap(policy: Policy, job: Job) -> Iterator[str]:
         named = policy.population
         remedy = "remove it" if named is None else f"set {named}"
         yield short(policy, "population", _is(job.population), f"population: {named}", remedy)
+    listed = {folded(name) for name in job.named_columns}
+    if missing := [name for name in policy.people_by if folded(name) not in listed]:
+        requirement = f"people_by: {', '.join(policy.people_by)}"
+        lacks = f"does not list {', '.join(missing)}"
+        yield short(policy, "identifiers", lacks, requirement, "list what is missing")
 
 
 def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator[str]:
@@ -298,25 +384,30 @@ def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator
     ``within`` is the column that has it inside, as a structure has its fields.
     """
     listed = _option_with(job, within or column)
-    if listed is None and job.unlisted == "drop":
+    if listed == "unlisted" and job.unlisted == "drop":
         return
-    for pattern, role in policy.roles.items():
-        if not _matches(column, pattern) or listed in ROLES[role]:
-            continue
-        # Without a header the names of columns are values, so only the job's own are shown.
-        problem = f"has {within or column!r}" if listed else "publishes a column as it is"
-        required = f"the role {pattern}: {role}"
-        remedy = f"list the column under {ROLES[role][0]}, or leave it out"
-        yield short(policy, listed or "unlisted", problem, required, remedy)
+    # Without a header the names of columns are values, so only the job's own are shown.
+    is_named = listed != "unlisted"
+    problem = f"has {within or column!r}" if is_named else "publishes a column as it is"
+    roles = {name: role for name, role in policy.roles.items() if _matches(column, name)}
+    for pattern, role in roles.items():
+        if listed not in ROLES[role]:
+            required = f"the role {pattern}: {role}"
+            remedy = f"list the column under {ROLES[role][0]}, or leave it out"
+            yield short(policy, listed, problem, required, remedy)
+    is_whole = within in ("", column)  # the fields of a column that may be published may be, too
+    if policy.others == "drop" and is_whole and not roles and listed != "identifiers":
+        remedy = "leave the column out, or list it under identifiers"
+        yield short(policy, listed, problem, "others: drop", remedy)
 
 
-def _option_with(job: Job, column: str) -> str | None:
-    """The option of a job that lists a column; None if none does."""
+def _option_with(job: Job, column: str) -> str:
+    """The option of a job by which a column is published, or would be."""
     if column in job.identifiers:
         return "identifiers"
     if column in job.quasi_identifier_names:
         return "quasi_identifiers"
-    return "sensitive" if column in job.sensitive else None
+    return "sensitive" if column in job.sensitive else "unlisted"
 
 
 def _matches(column: str, pattern: str) -> bool:
@@ -324,10 +415,10 @@ def _matches(column: str, pattern: str) -> bool:
 
     A column's name may hold the characters of a pattern, so they are compared as they are, too.
     """
-    name, folded = _folded(column), _folded(pattern)
-    return name == folded or fnmatchcase(name, folded)
+    name, pattern = folded(column), folded(pattern)
+    return name == pattern or fnmatchcase(name, pattern)
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """A name as it is compared: without case, widths of characters, and blanks around it."""
     return unicodedata.normalize("NFKC", name).casefold().strip()

@@ -25,6 +25,7 @@ from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.policy import folded
 from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.core.values import text_of
 from mondrian_ops.pipeline.report_builder import Report
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue.people import People
     from mondrian_ops.catalogue.publication import Intention
 
-__all__ = ["confirm", "key_of", "note", "recorded", "refuse", "sketch"]
+__all__ = ["choose_columns", "confirm", "key_of", "note", "recorded", "refuse", "sketch"]
 
-_SKETCH = "people.json"
+_SKETCH, _COLUMNS = "people.json", "people_by.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 
 _log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ class Comparison:
         return not people.any_since(connection, *self._where, self._last)
 
     def _with(self, other: People) -> Compared:
-        if other.by != self._by:
+        if list(map(folded, other.by)) != list(map(folded, self._by)):
             return Compared(by_other_columns=True)
         share, error = self._people.shared_with(other.sketch)
         same = self._people.is_drop_of(other.sketch)
@@ -158,14 +159,23 @@ def key_of(job: Job) -> bytes | None:
     return catalogue.current().key if job.compares_people else None
 
 
-def sketch(job: Job, source: storage.Source, work: storage.WorkDir, key: bytes | None) -> None:
-    """Write the sketch of the drop's people to the working files, unless there is no ``key``.
+def choose_columns(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
+    """Note which columns tell the people of the drop apart, where the job compares them.
+
+    They are those that a policy names, the entity's, the identifiers or all. This is for
+    :func:`sketch`, which may be called where nobody knows the policies.
 
     Raises JobError where no column tells people apart.
     """
+    if job.compares_people:
+        work.write_json(_COLUMNS, _telling_apart(job, source.schema))
+
+
+def sketch(source: storage.Source, work: storage.WorkDir, key: bytes | None) -> None:
+    """Write the sketch of the drop's people to the working files, unless there is no ``key``."""
     if key is None:
         return
-    columns = _telling_apart(job, source.schema)
+    columns = work.read_json(_COLUMNS)
     whole = Sketch.nothing()
     for batch in source.batches(columns):
         whole = whole.merged(_sketch_of(batch, key))
@@ -174,15 +184,31 @@ def sketch(job: Job, source: storage.Source, work: storage.WorkDir, key: bytes |
 
 
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
-    """The columns that tell people apart: the entity's, the identifiers or all."""
+    """The columns that tell people apart: a policy's, the entity's, the identifiers or all."""
+    by_policy = storage.required(job).people_by
+    if by_policy:
+        columns = [_named(job, name) for name in sorted(by_policy, key=folded)]
+        if without := [name for name in columns if not _has_text(schema.field(name).type)]:
+            raise _cannot_tell_apart(without, "have an administrator name others in the policy")
+        return columns
     wanted = [job.entity_id] if job.entity_id is not None else list(job.identifiers) or schema.names
     columns = sorted(name for name in wanted if _has_text(schema.field(name).type))
     if not columns:
-        raise JobError(
-            f"overlap: {', '.join(wanted)}: none of these columns has text, numbers or times, by "
-            "which people can be told apart; list one that has under identifiers"
-        )
+        raise _cannot_tell_apart(wanted, "list one that has under identifiers")
     return columns
+
+
+def _named(job: Job, column: str) -> str:
+    """How the job writes a column that a policy names."""
+    alike = [name for name in job.named_columns if folded(name) == folded(column)]
+    return column if column in alike else alike[0]
+
+
+def _cannot_tell_apart(columns: Sequence[str], remedy: str) -> JobError:
+    return JobError(
+        f"overlap: {', '.join(columns)}: none of these columns has text, numbers or times, by "
+        f"which people can be told apart; {remedy}"
+    )
 
 
 def _has_text(kind: pa.DataType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from jobs import minimal, with_sensitive
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.policy import Policies, Policy, Required, misused, shortfalls
+from mondrian_ops.core.policy import Arrival, Policies, Policy, Required, misused, shortfalls
 
 
 def policy(**keys) -> Policy:
@@ -19,7 +20,9 @@ def policy(**keys) -> Policy:
 
 
 def short(floor: dict, job: dict) -> str:
-    """The options in which a job falls short of a policy."""
+    """The options in which a job falls short of a policy; people are told apart by ``age``."""
+    if "overlap" in floor:
+        floor = {"people_by": ["age"], **floor}
     sentences = list(shortfalls(policy(**floor), Job.from_dict(job)))
     assert all("the policy 'people' requires" in each for each in sentences)
     return " ".join(each.partition(":")[0] for each in sentences)
@@ -87,6 +90,17 @@ RECURSIVE = {"min_l": 2, "diversity": "recursive", "max_c": 3}
         ),
         ({"overlap": "warn", "population": "p"}, minimal(overlap="warn", population="p"), ""),
         ({}, minimal(overlap="warn", population="own"), ""),
+        ({"overlap": "warn", "people_by": ["ssn", "zip"]}, minimal(overlap="warn"), "identifiers"),
+        (
+            {"overlap": "warn", "people_by": ["ssn", "zip"]},
+            minimal(overlap="warn", identifiers=["SSN"], quasi_identifiers=["zip"]),
+            "",
+        ),
+        (
+            {"overlap": "warn", "people_by": ["ssn"]},
+            minimal(overlap="warn", identifiers=["ssn", "name"], entity_id="ssn"),
+            "",
+        ),
         ({"engines": ["local"]}, minimal(engine="spark"), "engine"),
         ({"engines": ["local", "spark"]}, minimal(engine="spark"), ""),
         ({"min_k": 9, "max_t": 0.1}, minimal(), "k t"),
@@ -131,6 +145,40 @@ def test_a_column_that_the_job_does_not_name_may_have_a_role_too(column):
     assert list(misused(floor, publishing, "colour")) == []
 
 
+ALLOWED = {"roles": {**ROLES, "ag*": "any", "person": "any"}, "others": "drop"}
+
+
+@pytest.mark.parametrize(
+    ("job", "options"),
+    [
+        (minimal(), ""),
+        (minimal(sensitive=["income"]), ""),
+        (minimal(quasi_identifiers=["zip"], sensitive=["age"]), ""),
+        (minimal(identifiers=["name"]), ""),
+        (minimal(sensitive=["note"]), "sensitive"),
+        (minimal(quasi_identifiers=["age", "street"]), "quasi_identifiers"),
+        (minimal(quasi_identifiers=["town"], sensitive=["note"]), "quasi_identifiers sensitive"),
+        (minimal(sensitive=["ssn"]), "sensitive"),
+    ],
+)
+def test_of_other_columns_none_is_published(job, options):
+    assert short(ALLOWED, job) == options
+
+
+def test_other_columns_that_the_job_does_not_name_are_not_published_either():
+    floor, publishing = policy(**ALLOWED), Job.from_dict(minimal(unlisted="publish"))
+    assert list(misused(floor, publishing, "agency", within="agency")) == []
+    (sentence,) = misused(floor, publishing, "note", within="note")
+    assert sentence == (
+        "unlisted: publishes a column as it is, and the policy 'people' requires others: drop; "
+        "leave the column out, or list it under identifiers"
+    )
+    assert list(misused(floor, Job.from_dict(minimal()), "note", within="note")) == []
+    # A field of a column that may be published is a part of it.
+    assert list(misused(floor, publishing, "note", within="person")) == []
+    assert len(list(misused(floor, publishing, "ssn", within="person"))) == 1
+
+
 def test_a_field_has_a_role_inside_a_column_too():
     floor = policy(roles=ROLES)
     job = Job.from_dict(minimal(sensitive=["person"]))
@@ -171,6 +219,22 @@ def test_a_shortfall_names_policy_key_value_and_remedy():
             r"policies\[0\].roles.ssn: 'identifiers' is not one of",
         ),
         ([{"name": "a", "inputs": ["/in"], "engines": ["dask"]}], r"engines\[0\]: 'dask'"),
+        ([{"name": "a", "inputs": ["/in"], "others": "drop"}], r"\[0\].others: needs roles"),
+        (
+            [{"name": "a", "inputs": ["/in"], "overlap": "warn"}],
+            r"policies\[0\].people_by: is required by overlap: warn",
+        ),
+        (
+            [{"name": "a", "inputs": ["/in"], "people_by": ["ssn"]}],
+            "people_by: applies only to overlap: warn or refuse, not ignore",
+        ),
+        (
+            [
+                {"name": "a", "inputs": ["/in"], "overlap": "warn", "people_by": ["ssn"]},
+                {"name": "b", "inputs": ["/more"], "overlap": "warn", "people_by": ["name"]},
+            ],
+            r"policies\[1\].people_by: tells people apart by other columns than the policy 'a'",
+        ),
         (
             [{"name": "a", "inputs": ["/in"]}, {"name": "a", "inputs": ["/more"]}],
             r"policies\[1\].name: 'a' is the name of two policies",
@@ -180,6 +244,43 @@ def test_a_shortfall_names_policy_key_value_and_remedy():
 def test_a_wrong_policy_is_named(policies, message):
     with pytest.raises(JobError, match=message):
         Policies.read({"policies": policies})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"people_by": ["SSN "]},
+        {"entity_id": "ssn"},
+        {"people_by": ["name"], "population": "staff"},
+        {"overlap": "ignore"},
+    ],
+)
+def test_policies_of_one_population_tell_people_apart_alike(other):
+    refusing = {"inputs": ["/in"], "overlap": "refuse"}
+    both = [
+        {"name": "a", **refusing, "people_by": ["ssn"]},
+        {"name": "b", **refusing, **other},
+    ]
+    assert len(Policies.read({"policies": both}).policies) == 2
+
+
+def test_a_policy_that_was_kept_is_the_same():
+    said = {
+        "min_k": 50,
+        "roles": ROLES,
+        "others": "drop",
+        "engines": ["local"],
+        "approval": {"required": True, "approvers": ["7=grace"], "four_eyes": True},
+    }
+    for policies in (None, (), (policy(), policy(**said))):
+        arrival = Arrival("2025-01-01", "s3://raw/patients", policies)
+        assert Arrival.from_json(json.loads(json.dumps(arrival.to_json()))) == arrival
+
+
+def test_a_policy_of_a_newer_version_is_not_taken_for_less():
+    kept = {"name": "people", "inputs": ["/in"], "min_m": 3}
+    with pytest.raises(JobError, match=r"rows that wait since 2025-01-01\.min_m: unknown"):
+        Arrival.from_json({"since": "2025-01-01", "input": "/in", "policies": [kept]})
 
 
 def approval(**keys) -> Policy:
