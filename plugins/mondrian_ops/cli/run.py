@@ -15,7 +15,6 @@ from mondrian_ops.cli.signals import SIGNALS
 from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
-    from mondrian_ops.core.job import Job
     from mondrian_ops.progress import Display
 
 __all__ = ["add"]
@@ -46,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     from mondrian_ops.progress import display
 
     job = allowed_job(options)
-    _refuse_own_approval(job)
+    pipeline.refuse_without_users(job)
     if job.require_approval:
         _check_can_ask(options)
     try:
@@ -70,18 +69,6 @@ def _write(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
         write_json(report)
     elif not options.quiet:
         _write_report(report)
-
-
-def _refuse_own_approval(job: Job) -> None:
-    """Raise ApprovalError if a policy names approvers: a command does not know its user."""
-    from mondrian_ops import storage
-
-    required = storage.required(job)
-    if job.may_ask and (required.four_eyes or required.approvers is not None):
-        raise ApprovalError(
-            f"approval: the policies {', '.join(map(repr, required.policies))} say who may approve "
-            "the release, and a command line cannot tell users apart; run the job in Airflow"
-        )
 
 
 def _check_can_ask(options: argparse.Namespace) -> None:

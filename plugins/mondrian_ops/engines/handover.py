@@ -43,7 +43,7 @@ class Night(_Handed):
     ``number`` counts the nights of ``series``, from 1. Its drop has ``rows``; ``waited`` are pairs
     of a night and the number of its rows that had waited, the oldest first. ``boundaries`` are
     those of the nights before, as `SeriesBoundaries` writes them; ``refit``: a person asked for new
-    ones.
+    ones. ``policies``: those under which the rows of the drop came, as JSON.
     """
 
     series: str
@@ -52,6 +52,7 @@ class Night(_Handed):
     waited: Sequence[Sequence[int]] = ()
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
+    policies: Sequence[Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -151,16 +151,19 @@ class Parked(NamedTuple):
             return None
 
 
-def approvers(job: Job, stewards: Sequence[str], context: Context) -> dict[str, str]:
+def approvers(
+    job: Job, stewards: Sequence[str], context: Context, work: str | None = None
+) -> dict[str, str]:
     """The name by id of each user who may approve; empty if all may who may answer in Airflow.
 
-    The DAG's stewards, if it names some, as far as the policies allow.
+    The DAG's stewards, if it names some, as far as the policies allow; ``work``: the working files
+    of the run, for the policies of rows that waited.
 
     Raises ApprovalError if nobody may.
     """
     from mondrian_ops import storage
 
-    required = storage.required(job)
+    required = storage.required(job, work)
     asker = _asker(required, context)
     if required.approvers is None and not stewards:
         return {}
@@ -220,7 +223,8 @@ def counted(
         return decision
     use_settings()
     job = storage.load_job(parked.job)
-    required, allowed = storage.required(job), approvers(job, stewards, context)
+    required = storage.required(job, parked.work)
+    allowed = approvers(job, stewards, context, parked.work)
     who = {str(value).casefold() for value in (user or {}).values()}
     asker, reason = _asker(required, context), ""
     if asker and asker in who:

@@ -137,7 +137,7 @@ class MondrianOperator(BaseOperator):
 
         check_work(work, context)
         self.known_job = begun = storage.WorkDir(work).job
-        self.known_job = job = storage.check_job(begun, publishes=publishes)
+        self.known_job = job = storage.check_job(begun, publishes=publishes, work=work)
         self._warn_of_difference(job, self.job if given is None else given, publishes)
         return job
 

@@ -203,7 +203,7 @@ class WrapUpOperator(MondrianOperator):
             subject=f"Publish {storage.shown(str(job.output))}?",
             body=render_markdown(report),
             link=self.release_url,
-            stewards=approval.approvers(job, self.stewards, context),
+            stewards=approval.approvers(job, self.stewards, context, parked.work),
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
         notify(self.on_waiting, context, job, report, self.release_url)

@@ -19,7 +19,7 @@ from mondrian_ops.pipeline.api import (
     verify,
     verify_series,
 )
-from mondrian_ops.pipeline.approval import Approval, asks, exceeded
+from mondrian_ops.pipeline.approval import Approval, asks, exceeded, refuse_without_users
 from mondrian_ops.pipeline.partition import (
     begin,
     divide,
@@ -64,6 +64,7 @@ __all__ = [
     "published_once",
     "published_report",
     "recode",
+    "refuse_without_users",
     "run",
     "specialize_part",
     "verify",

@@ -12,7 +12,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
-from mondrian_ops.pipeline.approval import Approve
+from mondrian_ops.pipeline.approval import Approve, refuse_without_users
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.pipeline.partition import partition
 from mondrian_ops.pipeline.report_builder import Report
@@ -57,15 +57,16 @@ def run(
     the approver, or None. Raises ApprovalError where nobody approves, and before any work where
     ``require_approval`` is set and ``approve`` is not.
     """
-    if job.require_approval and approve is None:
-        raise ApprovalError(
-            "require_approval: nobody can be asked; pass approve=, or run the job in Airflow"
-        )
+    _refuse_without_approver(job, approve)
     progress = progress or Display()
     engine = engine or engine_of(job)
     work = storage.work_path(str(job.output), uuid.uuid4().hex)
     try:
         partition(job, work=work, progress=progress, engine=engine)
+        if job.series is not None:  # the policies of rows that waited may require an approval
+            job = storage.WorkDir(work).job
+            refuse_without_users(job, work)
+            _refuse_without_approver(job, approve)
         return wrap_up(
             job,
             work=work,
@@ -76,6 +77,13 @@ def run(
         )
     finally:
         discard(work)
+
+
+def _refuse_without_approver(job: Job, approve: Approve | None) -> None:
+    if job.require_approval and approve is None:
+        raise ApprovalError(
+            "require_approval: nobody can be asked; pass approve=, or run the job in Airflow"
+        )
 
 
 def anonymize_fragment(fragment: Fragment, engine: Engine | None = None) -> Summary:

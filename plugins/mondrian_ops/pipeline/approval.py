@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ __all__ = [
     "hold",
     "judge",
     "refusal_reported",
+    "refuse_without_users",
     "rejected",
 ]
 
@@ -63,8 +64,10 @@ def approver(job: Job, report: Report, approve: Approve | None) -> str | None:
     return approve(report) if approve is not None and asks(job, report) else None
 
 
-def judge(job: Job, report: Report) -> None:
+def judge(job: Job, report: Report, policies: Sequence[str] = ()) -> None:
     """Note in the report which limits it exceeds, and whether it waits for an approval.
+
+    ``policies``: the names of those that hold.
 
     Raises PrivacyError where it exceeds a limit and the job does not ask then.
     """
@@ -76,8 +79,7 @@ def judge(job: Job, report: Report) -> None:
         )
     report["notes"] += excesses.values()
     if asks(job, report):
-        policies = ", ".join(storage.required(job).policies)
-        by = f"required by {policies}" if policies else "require_approval is set"
+        by = f"required by {', '.join(policies)}" if policies else "require_approval is set"
         reports.conclude(report, WAITING, "; ".join(excesses.values()) or by)
 
 
@@ -95,6 +97,19 @@ def refusal_reported(report: Report) -> Iterator[None]:
     except PrivacyError as error:
         error.report = reports.conclude(report, REFUSED, str(error))
         raise
+
+
+def refuse_without_users(job: Job, work: str | None = None) -> None:
+    """Raise ApprovalError if a policy says who approves: outside Airflow nobody knows its users.
+
+    ``work``: the working files of the run, for the policies of rows that waited.
+    """
+    required = storage.required(job, work)
+    if job.may_ask and (required.four_eyes or required.approvers is not None):
+        raise ApprovalError(
+            f"approval: the policies {', '.join(map(repr, required.policies))} say who may approve "
+            "the release, and a command line cannot tell users apart; run the job in Airflow"
+        )
 
 
 def rejected(report: Report, message: str) -> ApprovalError:

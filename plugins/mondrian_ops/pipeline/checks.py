@@ -32,6 +32,7 @@ __all__ = [
     "hierarchies_of",
     "lost_rows",
     "open_input",
+    "policies_unknown",
     "refuse_undone",
     "warn_of_undone",
 ]
@@ -192,6 +193,17 @@ def constant_note(names: Sequence[str]) -> str:
         return ""
     listed = ", ".join(map(repr, names))
     return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"
+
+
+def policies_unknown(job: Job, work: str) -> list[str]:
+    """The note of a report on rows that waited, under policies that nobody knows any more."""
+    nights = storage.nights_without_policies(job, work)
+    if not nights:
+        return []
+    return [
+        f"rows have waited since {', '.join(nights)}, when no policies were kept with them, so the "
+        "policies that match their inputs today hold for them"
+    ]
 
 
 def refuse_undone(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:

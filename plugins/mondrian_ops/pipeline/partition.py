@@ -165,14 +165,16 @@ def begin(
         series.check_types(job, dataset.source)
     if job.has_contract:
         dataset = contract.held(dataset, directory)
-    if job.series is not None:
-        if job.compares_people:
-            from mondrian_ops.pipeline import overlap_check
+    if job.compares_people:
+        from mondrian_ops.pipeline import overlap_check
 
-            key = overlap_check.key_of(job)
-            overlap_check.sketch(job, dataset.source, directory, key)
-        night, pool = series.gather(job, dataset.source, directory)
-        dataset = replace(dataset, source=pool, night=night)
+        overlap_check.choose_columns(job, dataset.source, directory)
+        if job.series is not None:
+            overlap_check.sketch(dataset.source, directory, overlap_check.key_of(job))
+    if job.series is not None:
+        job, night, pool = series.gather(job, dataset.source, directory)
+        directory.note_job(job)
+        dataset = replace(dataset, job=job, source=pool, night=night)
         if series.is_protected(job):  # people of all places may need one another
             whole = replace(job.partitioning, fragments=1, max_rows=max(1, pool.rows))
             dataset = replace(dataset, job=replace(dataset.job, partitioning=whole))
@@ -200,7 +202,7 @@ def divide(
     if people_key is not None and run.dataset.night is None:
         from mondrian_ops.pipeline import overlap_check
 
-        overlap_check.sketch(job, run.dataset.source, run.work, people_key)
+        overlap_check.sketch(run.dataset.source, run.work, people_key)
     state = _attained(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)

@@ -38,7 +38,7 @@ from mondrian_ops.pipeline.approval import (
     refusal_reported,
     rejected,
 )
-from mondrian_ops.pipeline.checks import lost_rows, refuse_undone
+from mondrian_ops.pipeline.checks import lost_rows, policies_unknown, refuse_undone
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
@@ -170,6 +170,7 @@ def check(
     # Policies may refuse it only since the rows were partitioned.
     refuse_undone(job, state.dependencies)
     seal = _parts_seal(directory) if job.may_ask else ""
+    policies = storage.required(job, work).policies
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
     count, parts, verdict = _counted(job, run, summaries, progress, engine, shared)
@@ -188,6 +189,7 @@ def check(
         night=run.dataset.night,
         waiting=() if run.dataset.holding is None else series.waiting_in(run),
         boundaries=boundaries,
+        policies=policies,
     )
     if followed is not None:
         report["series"]["people"] = followed.figures
@@ -197,8 +199,9 @@ def check(
             _write_beside(directory, series.COUNTERFEITS, content)
     if job.may_ask and (replaced := replaced_by(job)):
         report["replaces"] = replaced  # which the approver has to know
-    if policies := storage.required(job).policies:
+    if policies:
         report["policies"] = list(policies)
+    report["notes"] += policies_unknown(job, work)
     with refusal_reported(report):
         catalogued.note(job, run, report)
     _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
@@ -228,12 +231,14 @@ def judged(
     night: Night | None = None,
     waiting: Sequence[Sequence[int]] = (),
     boundaries: NightBoundaries | None = None,
+    policies: Sequence[str] = (),
     refusal: str = "the release is refused and not published",
 ) -> Report:
     """The report of a release, from its counts as a whole and of each part.
 
     ``started``: when counting began, on the performance counter. ``waiting``: pairs of a night of
-    the series and the number of its rows that wait after this ``night``.
+    the series and the number of its rows that wait after this ``night``. ``policies``: the names of
+    those that hold.
 
     Raises PrivacyError, which has the report, when a class fails, rows are lost or a limit is
     exceeded.
@@ -256,7 +261,7 @@ def judged(
             raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
         if night is not None and not published:
             hold(report, state.unattainable)
-        judge(job, report)
+        judge(job, report, policies)
     return report
 
 

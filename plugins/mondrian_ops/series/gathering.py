@@ -30,12 +30,17 @@ __all__ = ["check_types", "gather"]
 _POOL = "pool.parquet"
 
 
-def gather(job: Job, drop: storage.Source, work: storage.WorkDir) -> tuple[Night, storage.Source]:
+def gather(
+    job: Job, drop: storage.Source, work: storage.WorkDir
+) -> tuple[Job, Night, storage.Source]:
     """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
-    Raises InputError where a column of the drop has a name of ours, or another type than in the
-    rows that wait; StorageError where the rows that wait, or the releases, are not those that the
-    catalogue knows of; TimeoutError, which a retry cures, where another night took them meanwhile.
+    The job comes back as the policies of the rows that wait have it, too.
+
+    Raises JobError where it asks less than these require; InputError where a column of the drop has
+    a name of ours, or another type than in the rows that wait; StorageError where the rows that
+    wait, or the releases, are not those that the catalogue knows of; TimeoutError, which a retry
+    cures, where another night took them meanwhile.
     """
     _refuse_names(drop)
     nights.refuse_forgotten(job)
@@ -61,10 +66,16 @@ def check_types(job: Job, drop: storage.Source) -> None:
 
 def _gathered(
     job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: history.Current
-) -> tuple[Night, storage.Source]:
+) -> tuple[Job, Night, storage.Source]:
     number = state.last + 1
+    policies = [policy.to_dict() for policy in storage.policies_of(job)]
+    storage.note_arrivals(work.root, state.arrivals)
+    if state.arrivals:
+        job = storage.check_job(job, work=work.root)
     waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
     schema = _schema_of_pool(job, drop, waiting)
+    of_rows = pa.schema([each for each in schema if each.name not in HIDDEN])
+    storage.check_columns(job, of_rows, work.root)
     path, counts = work.path(_POOL), Counter[int]()
     with new_file(path) as sink, pq.ParquetWriter(sink, schema) as writer:
         for source in waiting:
@@ -80,12 +91,12 @@ def _gathered(
         with new_file(path) as sink:
             pq.write_table(intersection.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
-    night = Night(name, number, drop.rows, waited, state.boundaries, state.refit)
+    night = Night(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
     pool = storage.open_source(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
     as_read = replace(pool, types=drop.types, read_as=drop.read_as)
-    return night, replace(as_read, declared=pa.schema(declared))
+    return job, night, replace(as_read, declared=pa.schema(declared))
 
 
 def _batches(

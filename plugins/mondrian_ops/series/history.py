@@ -14,6 +14,7 @@ from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
 from mondrian_ops.core.contract import named_types
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.policy import Arrival
 from mondrian_ops.series.naming import name_of_series, place_of
 from mondrian_ops.series.terms import refuse_other_terms
 
@@ -51,14 +52,15 @@ class Waiting(NamedTuple):
 class Current(NamedTuple):
     """The state of a series: the number of its last night, and the rows that wait.
 
-    ``boundaries``: those that its nights share, as `SeriesBoundaries` writes them; ``refit``: a
-    person asked for new ones.
+    ``arrivals``: where these came from, and under which policies. ``boundaries``: those that its
+    nights share, as `SeriesBoundaries` writes them; ``refit``: a person asked for new ones.
     """
 
     last: int
     waiting: Sequence[Waiting]
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
+    arrivals: Sequence[Arrival] = ()
 
 
 class Noted(NamedTuple):
@@ -83,7 +85,19 @@ def current(name: str) -> Current:
         of_last = found.where(waiting.c.night == last.id).order_by(waiting.c.origin)
         waits = [Waiting(*row) for row in connection.execute(of_last)]
         refit = connection.execute(sa.select(series.c.refit).where(series.c.name == name)).scalar()
-        return Current(last.number, waits, _boundaries(connection, last), bool(refit))
+        arrivals = _arrivals(connection, last.series, [each.origin for each in waits])
+        return Current(last.number, waits, _boundaries(connection, last), bool(refit), arrivals)
+
+
+def _arrivals(connection: sa.Connection, series_id: int, origins: Sequence[int]) -> list[Arrival]:
+    """Where rows came from that first came in these nights, and their policies."""
+    columns = night.c.label, night.c.input, night.c.policies
+    mine = night.c.series == series_id, night.c.number.in_(origins)
+    found = connection.execute(sa.select(*columns).where(*mine).order_by(night.c.number))
+    return [
+        Arrival.from_json({"since": since, "input": place, "policies": kept and json.loads(kept)})
+        for since, place, kept in found
+    ]
 
 
 def boundaries_of(release: str) -> Mapping[str, Any] | None:

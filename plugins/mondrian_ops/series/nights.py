@@ -12,6 +12,7 @@ series lets one win; the other has to be computed anew.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import sleep
@@ -120,6 +121,11 @@ def intend(
     or if a row is lost or there twice.
     """
     token = work.token
+    if of.policies is None:
+        raise StorageError(
+            "series: this run began with an earlier version, which kept no policies with the rows; "
+            "nothing is published; run again from the partition task"
+        )
     with catalogue.current().writing() as connection:
         _take_back(connection, token)
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
@@ -148,6 +154,7 @@ def intend(
             "rows_published": outcome.published,
             "rows_suppressed": outcome.suppressed,
             "rows_waiting": outcome.waits,
+            "policies": json.dumps(of.policies),
             **outcome.figures,
         }
         series_id = _series_id(connection, of.series)

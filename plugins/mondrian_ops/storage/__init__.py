@@ -28,10 +28,14 @@ from mondrian_ops.storage.locations import (
 )
 from mondrian_ops.storage.manifest import digest_of, digest_of_parts
 from mondrian_ops.storage.policies import (
+    check_columns,
     check_job,
     check_source,
     has_policies,
+    nights_without_policies,
+    note_arrivals,
     output_rules,
+    policies_of,
     required,
     use_policies,
 )
@@ -77,6 +81,7 @@ __all__ = [
     "Source",
     "Split",
     "WorkDir",
+    "check_columns",
     "check_job",
     "check_location",
     "check_output",
@@ -101,10 +106,13 @@ __all__ = [
     "may_publish",
     "may_write",
     "names_in",
+    "nights_without_policies",
+    "note_arrivals",
     "open_source",
     "options_of",
     "output_of",
     "output_rules",
+    "policies_of",
     "publication_lock",
     "publish",
     "published",

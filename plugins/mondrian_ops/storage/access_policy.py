@@ -73,7 +73,7 @@ class AccessPolicy:
         outputs: paths and URLs below which may be written, and read.
         connections: ids of Airflow connections, for ``spark.connection``.
         spark_conf: patterns of the Spark properties that may be set.
-        dags: directories of DAG files, in which job files may lie, too.
+        dags: directories of DAG files, in which job files and their hierarchies may lie, too.
     """
 
     inputs: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ def check_location(
         raise JobError(f"{option}: {shown(url)} contains '..'; give the location without it")
     kind = "allowed_outputs" if writing else "allowed_inputs"
     roots = policy.outputs if writing else policy.inputs + policy.outputs
-    if option == "job":
+    if option in ("job", "hierarchy"):  # which lies beside a job
         roots += policy.dags
     base = url if writing or exact else before_wildcard(url)
     # Check the whole location too: a name after a wildcard may be hidden, and a file's name may

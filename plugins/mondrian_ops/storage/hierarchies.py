@@ -11,7 +11,9 @@ from typing import TextIO
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.storage import documents
+from mondrian_ops.storage.access_policy import check_location
 from mondrian_ops.storage.locations import check_path, home
+from mondrian_ops.storage.policies import check_hierarchy
 from mondrian_ops.storage.regular_files import content_within
 
 __all__ = ["find_hierarchy", "read_hierarchy", "shipped"]
@@ -29,11 +31,12 @@ def find_hierarchy(name: str, beside: str | None) -> str:
 
     That is in the home, then in what is :func:`shipped`. The environment variable
     ``MONDRIAN_OPS_HIERARCHIES`` (directories, separated like ``PATH``) replaces both. A file
-    outside these folders is refused, for the name may come from a form.
+    outside these folders is refused, for the name may come from a form. Beside the job a file is
+    read only where a job may be read, and nowhere if it lies in the input of a policy.
 
     Raises:
-        HierarchyError: it is in none of them.
-        JobError: no file can have this name.
+        HierarchyError: it is in none of them, or in the input of a policy.
+        JobError: no file can have this name, or no job may read it.
     """
     check_path("hierarchy", name)
     folders = ([beside] if beside else []) + _shared_folders()
@@ -44,6 +47,9 @@ def find_hierarchy(name: str, beside: str | None) -> str:
         if not path.is_relative_to(root):  # whether a file is there is not told
             is_outside = True
         elif path.is_file():
+            if folder == beside:
+                check_location("hierarchy", str(path), exact=True)
+            check_hierarchy(name, str(path))
             return str(path)
     problem = "no such hierarchy file"
     if is_outside:

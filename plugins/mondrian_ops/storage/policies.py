@@ -9,6 +9,9 @@ so does a pattern, or a directory above them. Locations are compared as they are
 symbolic links followed, without case and, on a remote store, without the connection, since another
 name of the same data must not be a way around. Links inside an input are noticed when its files are
 listed (:func:`check_source`).
+
+Rows of a series that wait bring along the policies under which they came, and those that match
+their input today. Both hold for the night that publishes them (:func:`note_arrivals`).
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from mondrian_ops.core.errors import InputError, JobError
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.policy import (
+    Arrival,
     OutputRule,
     Policies,
     Policy,
@@ -46,6 +50,7 @@ from mondrian_ops.storage.locations import (
     shown,
 )
 from mondrian_ops.storage.regular_files import open_regular
+from mondrian_ops.storage.workdir import WorkDir
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,16 +59,22 @@ if TYPE_CHECKING:
     from mondrian_ops.storage.source import Source
 
 __all__ = [
+    "check_columns",
+    "check_hierarchy",
     "check_job",
     "check_source",
     "has_policies",
+    "nights_without_policies",
+    "note_arrivals",
     "output_rules",
+    "policies_of",
     "required",
     "use_policies",
 ]
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__POLICIES"
 _SPECIAL = re.compile(r"[*?\[\]]")
+_ARRIVALS = "policies.json"
 
 _in_use: str | None = None
 
@@ -79,21 +90,27 @@ def has_policies() -> bool:
     return bool(_path())
 
 
-def check_job(job: Job, *, publishes: bool = True) -> Job:
+def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> Job:
     """The job as it has to run: with an approval, or without columns that undo the work, if a
     policy says so.
 
-    ``publishes``: whether it is to publish rows; for figures alone there is no floor.
+    ``publishes``: whether it is to publish rows; for figures alone there is no floor. ``work``: the
+    working files of a run that has begun, for the rows of its series that waited.
 
     Raises JobError if the job names what is not allowed here, asks less than a policy requires, or
-    has an input that no policy matches where that is refused.
+    has an input that no policy matches where that is refused; StorageError if the working files
+    vanished.
     """
     access_policy.check_job(job)
     matching = _matching(job)
     if not publishes:
         return job
     _refuse(problem for policy in matching for problem in _shortfalls(policy, job))
-    floor = Required.by(matching)
+    waiting = list(_of_waiting(job, work))
+    _refuse(
+        _since(since, problem) for since, policy in waiting for problem in _shortfalls(policy, job)
+    )
+    floor = Required.by([*matching, *(policy for _, policy in waiting)])
     return replace(
         job,
         require_approval=job.require_approval or floor.approval,
@@ -111,12 +128,9 @@ def check_source(job: Job, source: Source) -> None:
     policies = _current()
     if policies is None:
         return
-    matching = _matching(job)
-    held = {policy.name for policy in matching}
-    places = {policy.name: _places_of(policy.inputs) for policy in policies.policies}
+    held, inputs = {policy.name for policy in _matching(job)}, _inputs_of(policies)
     for file in source.files:
-        here = list(_places(file))
-        names = [name for name, there in places.items() if _meet(here, there)]
+        names = [policy.name for policy in _met(inputs, file)]
         if not names and policies.unmatched == "refuse":
             raise _unmatched(file)
         if not held.issuperset(names):
@@ -124,17 +138,59 @@ def check_source(job: Job, source: Source) -> None:
                 f"input: {shown(file)} leads to a location of a policy that {shown(source.url)} "
                 "does not match; give that location as the input"
             )
+    check_columns(job, source.schema)
+
+
+def check_columns(job: Job, schema: pa.Schema, work: str | None = None) -> None:
+    """Raise JobError if a column is published in another way than its role allows.
+
+    ``work``: as for :func:`check_job`; then ``schema`` is that of all rows of the night.
+    """
+    columns = list(_columns(schema))
+    _refuse(problem for policy in _matching(job) for problem in _misuses(policy, job, columns))
     _refuse(
-        problem
-        for policy in matching
-        for column, within in _columns(source.schema)
-        for problem in misused(policy, job, column, within)
+        _since(since, problem)
+        for since, policy in _of_waiting(job, work)
+        for problem in _misuses(policy, job, columns)
     )
 
 
-def required(job: Job) -> Required:
-    """What the policies require of the rest of a run."""
-    return Required.by(_matching(job))
+def check_hierarchy(name: str, path: str) -> None:
+    """Raise HierarchyError if the file of a hierarchy lies in the input of a policy.
+
+    Its values would be published as labels, and held to nothing.
+    """
+    policies = _current()
+    for policy in _met(_inputs_of(policies), path):
+        raise HierarchyError(
+            f"{name}: lies in an input of the policy {policy.name!r}, whose rows may not become "
+            "the labels of a hierarchy; move the file out of these inputs, such as into "
+            "include/hierarchies"
+        )
+
+
+def policies_of(job: Job) -> list[Policy]:
+    """The policies that match the job's input."""
+    return _matching(job)
+
+
+def required(job: Job, work: str | None = None) -> Required:
+    """What the policies require of the rest of a run; ``work``: as for :func:`check_job`."""
+    return Required.by([*_matching(job), *(policy for _, policy in _of_waiting(job, work))])
+
+
+def note_arrivals(work: str, arrivals: Iterable[Arrival]) -> None:
+    """Have the policies of rows that wait hold for the rest of the run with these working files."""
+    WorkDir(work).write_json(_ARRIVALS, [each.to_json() for each in arrivals])
+
+
+def nights_without_policies(job: Job, work: str) -> list[str]:
+    """The nights since when rows wait of which nobody kept the policies, where there are any now.
+
+    Those that match their inputs today hold instead.
+    """
+    unknown = [each.since for each in _arrivals(job, work) if each.policies is None]
+    return unknown if unknown and _inputs_of(_current()) else []
 
 
 def output_rules(output: str) -> list[OutputRule] | None:
@@ -204,11 +260,55 @@ def _matching(job: Job) -> list[Policy]:
     policies = _current()
     if policies is None or job.input is None:
         return []
-    here = list(_places(job.input))
-    matching = [each for each in policies.policies if _meet(here, _places_of(each.inputs))]
+    matching = _met(_inputs_of(policies), job.input)
     if not matching and policies.unmatched == "refuse":
         raise _unmatched(job.input)
     return matching
+
+
+def _inputs_of(policies: Policies | None) -> list[tuple[Policy, list[_Place]]]:
+    """Each policy with the forms of its inputs."""
+    held = () if policies is None else policies.policies
+    return [(policy, _places_of(policy.inputs)) for policy in held]
+
+
+def _met(inputs: Iterable[tuple[Policy, list[_Place]]], url: str) -> list[Policy]:
+    """The policies with an input that the location may meet."""
+    here = list(_places(url))
+    return [policy for policy, there in inputs if _meet(here, there)]
+
+
+def _of_waiting(job: Job, work: str | None) -> Iterator[tuple[str, Policy]]:
+    """The policies of rows that waited, each with the night in which these came.
+
+    They are those that were kept with the rows, and those that match their input now. Raises
+    JobError where there are neither, and such rows are refused here: because every input needs a
+    policy, or because nobody knows whether they had one.
+    """
+    arrivals = _arrivals(job, work)
+    policies = _current() if arrivals else None
+    inputs = _inputs_of(policies)
+    for rows in arrivals:
+        held = dict.fromkeys([*(rows.policies or ()), *_met(inputs, rows.input)])
+        is_unknown = rows.policies is None and bool(inputs)
+        if not held and (is_unknown or (policies is not None and policies.unmatched == "refuse")):
+            raise JobError(
+                f"series: no policy matches {shown(rows.input)}, from where rows came that wait "
+                f"since {rows.since}, and such rows are refused here; have an administrator add a "
+                "policy for this input"
+            )
+        yield from ((rows.since, policy) for policy in held)
+
+
+def _arrivals(job: Job, work: str | None) -> list[Arrival]:
+    """What :func:`note_arrivals` noted; only a series has rows that wait."""
+    if work is None or job.series is None:
+        return []
+    return [Arrival.from_json(each) for each in WorkDir(work).read_json(_ARRIVALS)]
+
+
+def _since(since: str, problem: str) -> str:
+    return f"{problem}; rows that wait since {since} came under this policy"
 
 
 def _unmatched(url: str) -> JobError:
@@ -231,6 +331,11 @@ def _shortfalls(policy: Policy, job: Job) -> Iterator[str]:
     if policy.outputs and not access_policy.below(output, policy.outputs):
         required_ = f"outputs: {', '.join(map(shown, policy.outputs))}"
         yield short(policy, "output", f"is {shown(output)}", required_, "give a directory in it")
+
+
+def _misuses(policy: Policy, job: Job, columns: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for column, within in columns:
+        yield from misused(policy, job, column, within)
 
 
 class _Place(NamedTuple):

@@ -348,6 +348,28 @@ def test_a_loop_of_links_leads_nowhere(home):
 # What else a job names
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "message"),
+    [
+        ("in/jobs", "ages.csv", None),
+        ("out/jobs", "ages.csv", None),
+        ("dags", "ages.csv", None),
+        ("other", "ages.csv", r"^hierarchy: .* is not allowed here"),
+        ("out", ".people.mondrian_ops-0123456789ab/ages.csv", r"^hierarchy: .* hidden, because"),
+        ("out", ".mondrian_waiting/0123/ages.csv", r"^hierarchy: .* has rows that wait"),
+    ],
+)
+def test_beside_a_job_a_hierarchy_is_read_where_jobs_are(home, folder, name, message):
+    file = home / folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("1;*\n")
+    if message is None:
+        assert storage.find_hierarchy(name, str(home / folder)) == str(file)
+        return
+    with pytest.raises(JobError, match=message):
+        storage.find_hierarchy(name, str(home / folder))
+
+
 def test_a_hierarchy_is_found_in_its_places_only(home, monkeypatch):
     places = home / "hierarchies"
     places.mkdir()

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.policy import Required
+from mondrian_ops.core.errors import HierarchyError, JobError, StorageError
+from mondrian_ops.core.policy import Arrival, Policy, Required
+from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.storage import load_job
 
 PATIENTS = {"name": "patients", "min_k": 4}
@@ -222,6 +223,158 @@ def test_a_column_that_only_the_data_names_has_its_role(home, column):
     publishing = storage.check_job(job(home, unlisted="publish"))
     with pytest.raises(JobError, match="unlisted: publishes a column as it is, and the policy"):
         pipeline.plan(publishing)
+
+
+# Rows that wait
+
+
+def with_arrivals(home, *arrivals, **changed):
+    """A job of a series with these rows that wait, as a run that has begun; where its files are."""
+    of_series = job(home, series={"hold_nights": 3}, output=f"{home}/out/2025-01-02", **changed)
+    work = storage.WorkDir(f"{home}/out/.work")
+    work.create()
+    storage.note_arrivals(work.root, arrivals)
+    return of_series, work.root
+
+
+def arrived(home, *policies, since="2025-01-01", place="{home}/landing/visitors"):
+    inputs = {"inputs": [f"{home}/landing/visitors"]}
+    kept = tuple(Policy.read({"name": "kept", **inputs, **policy}) for policy in policies)
+    return Arrival(since, place.format(home=home), kept)
+
+
+WITH_L = {"sensitive": ["ill"], "l": 2}
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "less"),
+    [
+        ({"min_k": 5}, {"k": 5}, {}),
+        ({"min_l": 2}, WITH_L, {}),
+        ({"min_l": 2, "diversity": "entropy"}, {**WITH_L, "diversity": "entropy"}, WITH_L),
+        ({"max_t": 0.2}, {"sensitive": ["ill"], "t": 0.2}, {"sensitive": ["ill"], "t": 0.3}),
+        ({"max_gcp": 0.5}, {"max_gcp": 0.5}, {}),
+        ({"max_risk": 0.5}, {"max_risk": 0.5}, {"max_risk": 0.5, "on_exceeded": "ask"}),
+        ({"max_suppressed": 3}, {"max_suppressed": 3}, {"max_suppressed": 4}),
+        ({"roles": {"ill": "identifier"}}, {"identifiers": ["ill"]}, {"sensitive": ["ill"]}),
+        ({"roles": {"age": "any"}, "others": "drop"}, {}, {"sensitive": ["ill"]}),
+        ({"entity_id": "id"}, {"entity_id": "id"}, {}),
+        ({"unlisted": "drop"}, {}, {"unlisted": "publish"}),
+        ({"engines": ["spark"]}, {"engine": "spark"}, {}),
+        ({"outputs": ["/out", "{home}/out"]}, {}, None),
+        ({"outputs": ["/out"]}, None, {}),
+    ],
+    ids=str,
+)
+def test_each_thing_that_a_policy_says_holds_for_rows_that_wait(home, said, more, less):
+    if "outputs" in said:
+        said = {"outputs": [each.format(home=home) for each in said["outputs"]]}
+    rows = arrived(home, said)
+    if more is not None:
+        asking, work = with_arrivals(home, rows, **{"k": 4, **more})
+        storage.check_job(asking, work=work)
+    if less is not None:
+        asking, work = with_arrivals(home, rows, **{"k": 4, **less})
+        storage.use_policies(None)  # tonight there are none
+        storage.check_job(asking)
+        with pytest.raises(JobError, match=r"since 2025-01-01 came under this policy$"):
+            storage.check_job(asking, work=work)
+
+
+def test_what_follows_the_check_of_a_job_is_required_by_all_policies_together(home):
+    location = {"inputs": [f"{home}/landing/patients"]}
+    decree(home, [{"name": "patients", **location, "approval": {"approvers": ["ada", "bob"]}}])
+    approval = {"required": True, "approvers": ["bob", "eve"], "four_eyes": True}
+    kept = {"approval": approval, "dependencies": "refuse"}
+    asking, work = with_arrivals(home, arrived(home, kept), arrived(home, kept))
+    held = storage.check_job(asking, work=work)
+    assert (held.require_approval, held.dependencies) == (True, "refuse")
+    assert storage.required(asking, work) == Required(
+        policies=("patients", "kept"),
+        approval=True,
+        approvers={"bob": "bob"},
+        four_eyes=True,
+        dependencies="refuse",
+    )
+    assert storage.required(asking).policies == ("patients",)
+
+
+def test_a_policy_is_held_to_once_and_of_two_of_one_name_both_are(home):
+    rows = [arrived(home, {"min_k": 7}, {"min_k": 9}), arrived(home, {"min_k": 7})]
+    asking, work = with_arrivals(home, *rows, k=8)
+    with pytest.raises(
+        JobError, match=r"^k: is 8, and the policy 'kept' requires min_k: 9; [^.]*$"
+    ):
+        storage.check_job(asking, work=work)
+    assert storage.required(asking, work).policies == ("patients", "kept")
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ("s3://raw/patients-*", "s3://a_conn@raw/patients-2025/x.parquet"),
+        ("hdfs://namenode/patients", "webhdfs://namenode:9870/patients/day.csv"),
+        ("/mnt/Patients", "/mnt/patients/day.csv"),
+    ],
+)
+def test_the_policies_that_match_their_input_today_hold_on_every_store(home, location, place):
+    decree(home, [{"name": "today", "min_k": 5, "inputs": [location]}])
+    for kept in (None, ()):
+        asking, work = with_arrivals(home, Arrival("2025-01-01", place, kept))
+        with pytest.raises(JobError, match="the policy 'today' requires min_k: 5"):
+            storage.check_job(asking, work=work)
+    assert storage.nights_without_policies(asking, work) == []
+    asking, work = with_arrivals(home, Arrival("2025-01-01", place, None))
+    assert storage.nights_without_policies(asking, work) == ["2025-01-01"]
+
+
+def test_columns_of_all_rows_keep_to_the_policies_of_each(home):
+    schema = pa.schema([("age", pa.int64()), ("ssn", pa.string())])
+    asking, work = with_arrivals(
+        home, arrived(home, {"roles": {"ssn": "identifier"}}), k=4, unlisted="publish"
+    )
+    storage.check_columns(asking, schema)
+    with pytest.raises(JobError, match=r"unlisted: .*since 2025-01-01 came under this policy"):
+        storage.check_columns(asking, schema, work)
+
+
+def test_a_run_that_lost_what_it_noted_about_rows_that_wait_does_not_go_on(home):
+    asking, work = with_arrivals(home, k=4)
+    storage.check_job(asking, work=work)
+    os.remove(f"{work}/policies.json")
+    with pytest.raises(StorageError, match="run again from the partition task"):
+        storage.check_job(asking, work=work)
+
+
+# Hierarchies
+
+
+def test_a_hierarchy_is_no_input_of_a_policy(home):
+    """Else its values would be published as labels, held to nothing."""
+    (home / "landing" / "patients" / "job.yaml").write_text(
+        yaml.safe_dump({**job(home).to_dict(), "quasi_identifiers": ["age=hierarchy:day.csv"]})
+    )
+    (home / "landing" / "patients" / "day.csv").write_text("1;*\n2;*\n")
+    named = load_job(home / "landing" / "patients" / "job.yaml")
+    storage.use_policies(None)
+    assert set(hierarchies_of(named)) == {"age"}
+    decree(home, [{"name": "patients", "inputs": [f"{home}/Landing/p*"]}])
+    with pytest.raises(
+        HierarchyError, match=r"^day.csv: lies in an input of the policy 'patients', whose rows"
+    ):
+        hierarchies_of(named)
+    (home / "landing" / "jobs").mkdir()
+    for name in ("job.yaml", "day.csv"):
+        (home / "landing" / "patients" / name).rename(home / "landing" / "jobs" / name)
+    assert set(hierarchies_of(load_job(home / "landing" / "jobs" / "job.yaml"))) == {"age"}
+
+
+@pytest.mark.parametrize("name", ["day.csv", "patients/day.csv", "../landing/patients/day.csv"])
+def test_nor_is_one_of_the_folders_that_all_jobs_have(home, monkeypatch, name):
+    folders = [f"{home}/landing", f"{home}/link"]
+    monkeypatch.setenv("MONDRIAN_OPS_HIERARCHIES", os.pathsep.join(folders))
+    with pytest.raises(HierarchyError, match=r"of the policy 'patients'|outside the folders"):
+        storage.find_hierarchy(name, None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,392 @@
+"""Rows that wait come out another night, through an input that has weaker policies, or none.
+
+The policies that a row arrived under go with it: the night that publishes it has to meet them all,
+whoever runs it, and whatever its own input is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
+from airflow.sdk.execution_time import hitl
+
+from mondrian_ops import pipeline, storage
+from mondrian_ops.core.errors import ApprovalError, JobError, StorageError
+from mondrian_ops.core.job import Job
+from mondrian_ops.datasets.people import people
+from nights import silent
+from task_runs import TaskRun
+
+STRICT = {"min_k": 50, "min_l": 2}
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
+    """A clinic whose patients are held to a policy, and whose visitors are not."""
+    for option in ("INPUTS", "OUTPUTS"):
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", str(tmp_path))
+    catalogue = os.environ["MONDRIAN_OPS_CATALOGUE"]
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", catalogue)
+    yield Clinic(tmp_path, monkeypatch)
+    storage.use_policy(None)
+    storage.use_policies(None)
+
+
+class Clinic:
+    """A series of two nights: the first night's patients wait, and the second has visitors."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self._patch, self._nights = folder, patch, 0
+        self.decree(STRICT)
+
+    def decree(self, *policies: dict[str, Any] | None, unmatched: str = "allow") -> None:
+        """Have these policies hold for the inputs ``patients``, ``visitors``; None: no policy."""
+        inputs = [str(self.folder / name) for name in ("patients", "visitors")]
+        held = [
+            {"name": Path(place).name, "inputs": [place], **policy}
+            for place, policy in zip(inputs, policies, strict=False)
+            if policy is not None
+        ]
+        file = self.folder / "policies.json"
+        file.write_text(json.dumps({"unmatched": unmatched, "policies": held}))
+        self._patch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(file))
+
+    def without_policies(self) -> None:
+        self._patch.delenv("AIRFLOW__MONDRIAN_OPS__POLICIES")
+
+    def options(self, whose: str, rows: int, **changes: Any) -> dict[str, Any]:
+        """The job of the next night, which has a drop of so many people."""
+        self._nights += 1
+        day = f"2025-01-{self._nights:02d}"
+        drop = self.folder / whose / f"{day}.parquet"
+        drop.parent.mkdir(exist_ok=True)
+        table = people(rows, self._nights).select(["age", "zip", "sex", "diagnosis"])
+        whose_rows = table.append_column("came", pa.array([whose] * rows))
+        pq.write_table(whose_rows, drop)
+        return {
+            "input": str(drop),
+            "output": str(self.folder / "out" / day),
+            "k": 50,
+            "l": 2,
+            "quasi_identifiers": ["age", "zip=prefix", "sex"],
+            "sensitive": ["diagnosis"],
+            "series": {"hold_nights": 9},
+            **changes,
+        }
+
+    def job(self, whose: str, rows: int, **changes: Any) -> Job:
+        return storage.check_job(storage.load_job(self.options(whose, rows, **changes)))
+
+    def night(self, whose: str, rows: int, **changes: Any) -> dict[str, Any]:
+        return pipeline.run(self.job(whose, rows, **changes), silent)
+
+    def published(self) -> list[Path]:
+        return list((self.folder / "out").glob("2025-*"))
+
+
+def weaker(**changes: Any) -> dict[str, Any]:
+    return {"k": 2, "l": None, **changes}
+
+
+def test_rows_that_arrived_under_a_policy_are_published_under_it(clinic: Clinic) -> None:
+    assert clinic.night("patients", 30)["outcome"]["state"] == "held"
+    with pytest.raises(JobError) as caught:
+        clinic.night("visitors", 100, **weaker())
+    assert str(caught.value) == (
+        "k: is 2, and the policy 'patients' requires min_k: 50; set 50 or more; rows that wait "
+        "since 2025-01-01 came under this policy. "
+        "l: is not set, and the policy 'patients' requires min_l: 2; set 2 or more; rows that wait "
+        "since 2025-01-01 came under this policy"
+    )
+    assert clinic.published() == []
+    report = clinic.night("visitors", 100)
+    assert report["rows"]["waited"] == 30
+    assert report["policies"] == ["patients"]
+
+
+@pytest.mark.parametrize(
+    "policies", [[None], [{"min_k": 2}]], ids=["taken away", "less strict than then"]
+)
+def test_they_keep_the_policies_of_their_night(
+    clinic: Clinic, policies: list[dict[str, Any] | None]
+) -> None:
+    clinic.night("patients", 30)
+    clinic.decree(*policies)
+    with pytest.raises(JobError, match="k: is 2, and the policy 'patients' requires min_k: 50"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+
+
+def test_whoever_runs_the_next_night_without_policies_does_not_lose_them(clinic: Clinic) -> None:
+    """A command line whose environment names no policies has the same catalogue."""
+    clinic.night("patients", 30)
+    clinic.without_policies()
+    with pytest.raises(JobError, match="k: is 2, and the policy 'patients' requires min_k: 50"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+    assert clinic.night("visitors", 100)["policies"] == ["patients"]
+
+
+def test_a_policy_that_became_stricter_since_then_holds_too(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    clinic.decree({"min_k": 60})
+    with pytest.raises(JobError, match=r"min_k: 60; set 60 or more; rows that wait since 2025-01-"):
+        clinic.night("visitors", 100)
+    assert clinic.night("visitors", 100, k=60)["policies"] == ["patients"]
+
+
+def test_rows_that_wait_for_many_nights_keep_their_policies(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    clinic.decree(None, {"min_l": 2})
+    assert clinic.night("visitors", 10)["rows"]["waiting"] == 40
+    clinic.decree(None, None)
+    with pytest.raises(JobError) as caught:
+        clinic.night("visitors", 100, **weaker())
+    assert "the policy 'patients' requires min_k: 50" in str(caught.value)
+    assert "the policy 'visitors' requires min_l: 2" in str(caught.value)
+    assert clinic.night("visitors", 100)["policies"] == ["patients", "visitors"]
+
+
+ROLES = {"came": "identifier"}
+
+
+@pytest.mark.parametrize("tonight", [False, True], ids=["of their night", "of tonight's input"])
+def test_a_column_that_only_they_have_keeps_to_every_policy(clinic: Clinic, tonight: bool) -> None:
+    """Tonight's drop lacks the column, which neither job names."""
+    publish = {"unlisted": "publish", "schema": "evolve", "k": 50}
+    clinic.decree()
+    options = clinic.options("patients", 30, **publish)
+    if not tonight:  # the policy lets nobody deliver it otherwise
+        clinic.decree({"roles": ROLES})
+        options |= {"unlisted": "drop"}
+    clinic_run(options)
+    clinic.decree(None, {"roles": ROLES} if tonight else None)
+    options = clinic.options("visitors", 100, **publish)
+    drop = Path(options["input"])
+    pq.write_table(pq.read_table(drop).drop_columns(["came"]), drop)
+    if tonight:
+        with pytest.raises(JobError, match="unlisted: publishes a column as it is, and the policy"):
+            clinic_run(options)
+        assert clinic.published() == []
+    else:  # it was never kept with them
+        clinic_run(options)
+        assert "came" not in pq.read_table(options["output"]).column_names
+
+
+def clinic_run(options: dict[str, Any]) -> dict[str, Any]:
+    return pipeline.run(storage.check_job(storage.load_job(options)), silent)
+
+
+# Rows of nights from before policies were kept
+
+
+def forget() -> None:
+    """Make the catalogue one of a version that kept no policies."""
+    with sqlite3.connect(os.environ["MONDRIAN_OPS_CATALOGUE"]) as database:
+        database.execute("UPDATE night SET policies = NULL")
+
+
+def test_rows_of_unknown_policies_are_held_to_those_of_their_input_today(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    forget()
+    with pytest.raises(
+        JobError, match="min_k: 50; set 50 or more; rows that wait since 2025-01-01"
+    ):
+        clinic.night("visitors", 100, **weaker())
+    report = clinic.night("visitors", 100)
+    assert report["policies"] == ["patients"]
+    assert (
+        "rows have waited since 2025-01-01, when no policies were kept with them, so the policies "
+        "that match their inputs today hold for them"
+    ) in report["notes"]
+
+
+def test_rows_of_unknown_policies_are_refused_where_none_matches_today(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    forget()
+    clinic.decree(None, {"min_k": 2})
+    with pytest.raises(JobError, match=r"series: no policy matches .*/patients/2025-01-01.parquet"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+    clinic.decree({}, {"min_k": 2})  # an administrator decides
+    clinic.night("visitors", 100, **weaker())
+
+
+def test_rows_of_unknown_policies_are_free_where_there_are_no_policies(clinic: Clinic) -> None:
+    clinic.without_policies()
+    clinic.night("patients", 30)
+    forget()
+    report = clinic.night("visitors", 100, **weaker())
+    assert "policies" not in report
+    assert not any("policies" in note for note in report["notes"])
+
+
+def test_rows_that_came_without_a_policy_are_refused_where_every_input_needs_one(
+    clinic: Clinic,
+) -> None:
+    clinic.without_policies()
+    clinic.night("patients", 30)
+    clinic.decree(None, {"min_k": 2}, unmatched="refuse")
+    with pytest.raises(JobError, match=r"series: no policy matches .*/patients/2025-01-01.parquet"):
+        clinic.night("visitors", 100, **weaker())
+
+
+# Approvals
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The questions that Airflow was given."""
+    questions: list[Any] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
+    return questions
+
+
+APPROVAL = {"required": True, "approvers": ["7=grace", "1=ada"], "four_eyes": True}
+
+
+def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, asked: list[Any]) -> None:
+    clinic.decree({"approval": APPROVAL})
+    TaskRun(clinic.options("patients", 30)).whole()
+    assert asked == []
+    clinic.without_policies()
+    run = TaskRun(clinic.options("visitors", 100))
+    run.partition()
+    run.anonymize()
+    with pytest.raises(TaskAwaitingInput) as caught:
+        run.wrap_up()
+    (question,) = asked
+    assert [user["id"] for user in question["assigned_users"]] == ["7"]  # ada triggered the run
+    wrap_up, parked = run.task("wrap_up"), caught.value.kwargs
+    assert clinic.published() == []
+    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": "grace"}}
+    wrap_up.decided(run.context, **parked, event=answer)
+    report = storage.report_of(run.job["output"])
+    assert report is not None
+    assert report["outcome"]["decided_by"] == "grace"
+    assert report["policies"] == ["patients"]
+
+
+def test_an_approval_of_somebody_else_does_not_count(clinic: Clinic, asked: list[Any]) -> None:
+    clinic.decree({"approval": APPROVAL})
+    TaskRun(clinic.options("patients", 30)).whole()
+    clinic.without_policies()
+    run = TaskRun(clinic.options("visitors", 100))
+    run.partition()
+    run.anonymize()
+    with pytest.raises(TaskAwaitingInput) as caught:
+        run.wrap_up()
+    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ada"}}
+    with pytest.raises(AirflowSkipException, match="wants four eyes"):
+        run.task("wrap_up").decided(run.context, **caught.value.kwargs, event=answer)
+    assert clinic.published() == []
+
+
+@pytest.mark.parametrize("approve", [None, lambda report: "ada"], ids=["nobody", "somebody"])
+@pytest.mark.parametrize(
+    ("approval", "message"),
+    [({"required": True}, "require_approval: nobody"), (APPROVAL, "cannot tell users apart")],
+)
+def test_outside_airflow_nobody_approves_them_for_others(
+    clinic: Clinic, approve: Any, approval: dict[str, Any], message: str
+) -> None:
+    clinic.decree({"approval": approval})
+    TaskRun(clinic.options("patients", 30)).whole()
+    clinic.without_policies()
+    job = clinic.job("visitors", 100)
+    if approve is not None and "approvers" not in approval:
+        assert pipeline.run(job, silent, approve=approve)["outcome"]["decided_by"] == "ada"
+        return
+    with pytest.raises(ApprovalError, match=message):
+        pipeline.run(job, silent, approve=approve)
+    assert clinic.published() == []
+    assert not [path for path in (clinic.folder / "out").iterdir() if "mondrian_ops" in path.name]
+
+
+# Later tasks, and what is done again
+
+
+def test_their_policies_hold_in_every_task_that_follows(clinic: Clinic) -> None:
+    """They are read anew: one that became stricter meanwhile refuses the night."""
+    TaskRun(clinic.options("patients", 30)).whole()
+    run = TaskRun(clinic.options("visitors", 100))
+    run.partition()
+    clinic.decree({"min_k": 60})
+    with pytest.raises(AirflowFailException, match=r"min_k: 60.* rows that wait since 2025-01-01"):
+        run.anonymize()
+    clinic.decree(STRICT)
+    run.anonymize()
+    clinic.decree({"min_k": 60})
+    with pytest.raises(AirflowFailException, match=r"min_k: 60.* rows that wait since 2025-01-01"):
+        run.wrap_up()
+    assert clinic.published() == []
+    clinic.decree(STRICT)
+    run.wrap_up()
+
+
+def test_a_night_that_is_run_again_is_held_to_them_as_before(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    options = clinic.options("visitors", 100, **weaker())
+    for _ in range(2):
+        with pytest.raises(JobError, match="k: is 2"):
+            clinic_run(options)
+    report = clinic_run({**options, "k": 50, "l": 2})
+    assert report["rows"]["waited"] == 30
+
+
+def test_a_run_of_an_earlier_version_begins_anew(clinic: Clinic) -> None:
+    """Its working files do not say under which policies its rows came."""
+    run = TaskRun(clinic.options("patients", 100))
+    run.partition()
+    run.anonymize()
+    dataset = Path(run.fragments[0]["work"]) / "dataset.json"
+    described = json.loads(dataset.read_text())
+    del described["night"]["policies"]
+    dataset.write_text(json.dumps(described))
+    with pytest.raises(AirflowFailException, match="run again from the partition task"):
+        run.wrap_up()
+    assert clinic.published() == []
+
+
+def test_what_undoes_the_work_is_refused_by_whoever_divides_the_rows(clinic: Clinic) -> None:
+    """With Spark that is a driver, which has the working files and no policies."""
+    clinic.decree({"dependencies": "refuse", "approval": {"required": True}})
+    TaskRun(clinic.options("patients", 30)).whole()
+    clinic.without_policies()
+    run = TaskRun(clinic.options("visitors", 100))
+    run.partition()
+    work = Path(run.fragments[0]["work"])
+    for described in ("dataset.json", "job.json"):
+        job = json.loads((work / described).read_text())["job"]
+        assert (job["dependencies"], job["require_approval"]) == ("refuse", True)
+
+
+def test_without_a_catalogue_no_row_waits(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nowhere to keep their policies, so such a night is refused before it reads them."""
+    monkeypatch.delenv("MONDRIAN_OPS_CATALOGUE")
+    with pytest.raises(StorageError, match="catalogue: nothing says where it is"):
+        clinic.night("patients", 30)
+    assert not list(clinic.folder.rglob(".mondrian_waiting"))
+
+
+def test_another_catalogue_does_not_find_them(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its key names another directory, and no job may name the one that they lie in."""
+    clinic.night("patients", 30)
+    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE", str(tmp_path / "mine" / "catalogue.db"))
+    monkeypatch.setenv("MONDRIAN_OPS_CATALOGUE_KEY", str(tmp_path / "mine" / "key"))
+    report = clinic.night("visitors", 100, **weaker())
+    assert report["rows"]["input"] == report["rows"]["published"] == 100
+    (file,) = clinic.folder.rglob(".mondrian_waiting/*/*.parquet")
+    with pytest.raises(JobError, match="has rows that wait for a night of their series"):
+        clinic_run({**clinic.options("visitors", 100), "input": str(file)})
