@@ -9,6 +9,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import ctypes
+
     from mondrian_ops.progress import Progress
 
 __all__ = ["SIGNALS", "Terminated"]
@@ -21,12 +23,14 @@ class Terminated(BaseException):
 class Signals:
     """Turns SIGINT and SIGTERM into exceptions, so that working files are removed on the way out.
 
-    During a run they stop the kernels and are raised between its steps: an exception that is raised
-    while C code calls Python back would be lost. A second signal is raised at once.
+    During a run they stop the kernels, those to come as well, and are raised between its steps: an
+    exception that is raised while C code calls Python back would be lost. A second signal is raised
+    at once.
     """
 
     def __init__(self) -> None:
         self._watched = False
+        self._flag: ctypes.c_int | None = None  # stops the kernels of a run
         self._received: type[BaseException] | None = None
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -34,9 +38,8 @@ class Signals:
         self._received = KeyboardInterrupt if number == signal.SIGINT else Terminated
         if not (self._watched and is_first):
             raise self._received
-        from mondrian_ops.native import library
-
-        library.stop()
+        if self._flag is not None:
+            self._flag.value = 1
 
     @contextmanager
     def raised(self) -> Iterator[None]:
@@ -53,6 +56,8 @@ class Signals:
         finally:
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)
+            if self._flag is not None:
+                self._adopt(None)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -67,6 +72,9 @@ class Signals:
 
     def watched(self, progress: Progress) -> Progress:
         """``progress``, which from now on also raises a signal that came since its last call."""
+        import ctypes
+
+        self._adopt(ctypes.c_int())
         self._watched = True
 
         def step(phase: str, done: int, total: int) -> None:
@@ -75,6 +83,12 @@ class Signals:
             progress(phase, done, total)
 
         return step
+
+    def _adopt(self, flag: ctypes.c_int | None) -> None:
+        from mondrian_ops.native import library
+
+        self._flag = flag
+        library.adopt(flag)
 
 
 SIGNALS = Signals()

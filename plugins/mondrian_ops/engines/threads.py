@@ -43,7 +43,8 @@ def in_threads(
     """
     threads = threads or _threads()
     running: deque[Future[R]] = deque()
-    with stop_flag() as flag, ThreadPoolExecutor(threads, "", adopt, (flag,)) as pool:
+    flag = stop_flag()
+    with ThreadPoolExecutor(threads, "", adopt, (flag,)) as pool:
         try:
             for item in items:
                 running.append(pool.submit(work, item))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
 from mondrian_ops.core.errors import KernelsError
 from mondrian_ops.native.build import digest, path
 
-__all__ = ["Stopped", "adopt", "function", "stop", "stop_flag"]
+__all__ = ["Stopped", "adopt", "function", "stop_flag"]
 
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
 
@@ -22,36 +22,18 @@ class Stopped(BaseException):
     """A kernel ended before its result was there, because somebody stopped it."""
 
 
-_flags: list[ctypes.c_int] = []
-"""Those of all kernels that may be at work."""
-
 _own = threading.local()
 
 
-@contextmanager
-def stop_flag() -> Iterator[ctypes.c_int]:
+def stop_flag() -> ctypes.c_int:
     """A flag that stops kernels once it is not 0: the one this thread has adopted, or a new one."""
     adopted = getattr(_own, "flag", None)
-    if adopted is not None:
-        yield adopted
-        return
-    flag = ctypes.c_int()
-    _flags.append(flag)
-    try:
-        yield flag
-    finally:
-        _flags.remove(flag)
+    return ctypes.c_int() if adopted is None else adopted
 
 
-def adopt(flag: ctypes.c_int) -> None:
-    """Have a flag stop the kernels that this thread calls from here on."""
+def adopt(flag: ctypes.c_int | None) -> None:
+    """Have a flag stop the kernels that this thread calls from here on, also those to come."""
     _own.flag = flag
-
-
-def stop() -> None:
-    """Stop all kernels of this process, as a handler of signals may."""
-    for flag in tuple(_flags):
-        flag.value = 1
 
 
 @cache
@@ -98,7 +80,7 @@ def function(
     MemoryError, and ValueError where a code or a node is outside of its table.
 
     ``stoppable``: it may take long. A signal whose handler raises an exception ends it within 0.2
-    s, and so does :func:`stop`, after which the call raises Stopped.
+    s, and so does a flag that the thread has adopted: then the call raises Stopped.
     """
 
     @cache
@@ -120,14 +102,14 @@ def function(
 
 def _stoppably(kernel: Any, arguments: tuple[Any, ...]) -> Any:
     """Call a kernel that looks at a flag. Raises Stopped where it was set meanwhile."""
-    with stop_flag() as flag:
-        call = partial(_watching, kernel, arguments, flag)
-        # Signals are handled by the main thread, which must not be inside of C for long.
-        is_main = threading.current_thread() is threading.main_thread()
-        outcome = _waited_for(call, flag) if is_main else call()
-        if flag.value:
-            raise Stopped
-        return outcome
+    flag = stop_flag()
+    call = partial(_watching, kernel, arguments, flag)
+    # Signals are handled by the main thread, which must not be inside of C for long.
+    is_main = threading.current_thread() is threading.main_thread()
+    outcome = _waited_for(call, flag) if is_main else call()
+    if flag.value:
+        raise Stopped
+    return outcome
 
 
 def _watching(kernel: Any, arguments: tuple[Any, ...], flag: ctypes.c_int) -> Any:

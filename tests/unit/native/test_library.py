@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mondrian_ops.cli.signals import SIGNALS
 from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.native import counting, library, mondrian
 from native_probes import no_criteria
@@ -77,23 +78,50 @@ def interrupted():
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def adopted():
+    """A flag that stops the kernels of this thread."""
+    flag = ctypes.c_int()
+    library.adopt(flag)
+    try:
+        yield flag
+    finally:
+        library.adopt(None)
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_keyboard_interrupt_ends_a_kernel(long_work, cores):
     with interrupted(), pytest.raises(KeyboardInterrupt):
         long_work(cores=cores)
-    assert not library._flags
 
 
 def test_a_keyboard_interrupt_ends_the_kernels_of_all_threads(long_work):
     with interrupted(), pytest.raises(KeyboardInterrupt):
         list(in_threads(lambda _: long_work(cores=1), range(4), 2))
-    assert not library._flags
 
 
 def test_a_kernel_is_stopped_from_another_thread(long_work):
-    threading.Timer(0.5, library.stop).start()
-    with pytest.raises(library.Stopped):
-        long_work(cores=2)
+    with adopted() as flag:
+        threading.Timer(0.5, partial(setattr, flag, "value", 1)).start()
+        with pytest.raises(library.Stopped):
+            long_work(cores=2)
+
+
+def test_a_flag_also_stops_the_kernels_to_come(long_work):
+    with adopted() as flag:
+        flag.value = 1
+        with pytest.raises(library.Stopped):
+            long_work(cores=1)
+        with pytest.raises(library.Stopped):
+            list(in_threads(lambda _: long_work(cores=1), range(4), 2))
+
+
+def test_a_signal_between_two_steps_of_a_command_stops_the_next_one(long_work):
+    with pytest.raises(KeyboardInterrupt), SIGNALS.raised():
+        SIGNALS.watched(lambda *_: None)
+        os.kill(os.getpid(), signal.SIGINT)
+        long_work(cores=1)
+    assert groups_of_bits() == 2
 
 
 def test_after_an_interrupt_kernels_work_again(long_work):
