@@ -14,6 +14,7 @@ __all__ = [
     "PENDING",
     "SCHEMA",
     "VERSIONS",
+    "approval",
     "contract",
     "contract_change",
     "document",
@@ -102,6 +103,22 @@ document = Table(
     Column("content", sa.LargeBinary, nullable=False),
 )
 """The report of a release, or the figures of a frontier, as JSON."""
+
+approval = Table(
+    "approval",
+    metadata,
+    Column("release", _ID, primary_key=True),
+    Column("time", _TIME, nullable=False),
+    Column("content", sa.Text, nullable=False),
+    Column("signature", sa.String(64), nullable=False),
+    Column("verifier", sa.String(64), nullable=False),
+)
+"""The last question about each release that waits, or waited, for an approval.
+
+``content``: the question and what was decided, as JSON, with the ``signature`` of the catalogue's
+key. ``verifier``: the hash of the password by which a task asks the API server for Airflow's record
+of the answer.
+"""
 
 publication = Table(
     "publication",
