@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from mondrian_ops.links import PREFIX, VIEW
+from mondrian_ops.links import PREFIX, RECORD, VIEW
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import FastAPI
 
     from mondrian_ops.catalogue import Catalogue
@@ -31,13 +33,19 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
     A thread creates it, because its imports take long and Airflow answers other requests meanwhile.
     """
-    app = await asyncio.to_thread(_made_once)
+    app = await asyncio.to_thread(_made_once, _pages)
     await app(scope, receive, send)
 
 
-def _made_once() -> FastAPI:
+async def record(scope: Any, receive: Any, send: Any) -> None:
+    """What tasks ask of Airflow's record of an answer, made as :func:`pages` is."""
+    app = await asyncio.to_thread(_made_once, _record)
+    await app(scope, receive, send)
+
+
+def _made_once(make: Callable[[], FastAPI]) -> FastAPI:
     with _MAKING:
-        return _pages()
+        return make()
 
 
 @cache
@@ -46,6 +54,13 @@ def _pages() -> FastAPI:
     from mondrian_ops.web.pages import create
 
     return create(_catalogue, settings.drift())
+
+
+@cache
+def _record() -> FastAPI:
+    from mondrian_ops.web.record import create
+
+    return create(_catalogue)
 
 
 @cache
@@ -62,6 +77,7 @@ class MondrianOpsPlugin(AirflowPlugin):
     name = "mondrian_ops"
     fastapi_apps: list[Any] = [  # noqa: RUF012 - as Airflow declares it
         {"app": pages, "name": "mondrian_ops", "url_prefix": PREFIX},
+        {"app": record, "name": "mondrian_ops_record", "url_prefix": RECORD},
     ]
     external_views: list[Any] = [  # noqa: RUF012
         {

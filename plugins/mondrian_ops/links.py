@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 __all__ = [
     "PREFIX",
+    "RECORD",
+    "RECORD_HEADER",
     "VIEW",
     "action_path",
     "dag_path",
@@ -18,6 +20,12 @@ __all__ = [
 
 PREFIX = "/mondrian_ops"
 """The path under which Airflow mounts the pages."""
+
+RECORD = "/mondrian_ops_record"
+"""The path under which tasks ask for Airflow's record of a question."""
+
+RECORD_HEADER = "X-Mondrian-Ops-Question"
+"""The header with the password of the question."""
 
 VIEW = "anonymization"
 """The name of Airflow's frame around them."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG",
     "allowed",
+    "api_url",
     "catalogue_place",
     "drift",
     "home",
@@ -77,8 +78,15 @@ CONFIG: dict[str, Any] = {
             ),
             "without_catalogue": _option(
                 "What a run does that cannot use the catalogue: `refuse`, before any work, or "
-                "`publish`, with a warning in the log of the task; the pages do not show it then.",
+                "`publish`, with a warning in the log of the task; the pages do not show it then. "
+                "A job that may ask for an approval never does without it.",
                 default="refuse",
+            ),
+            "api_url": _option(
+                "Where tasks reach Airflow's API server, which tells them who answered a question "
+                "and who has changed its run. If not set, beside the execution API "
+                "(`[core] execution_api_server_url`).",
+                example="http://airflow-api-server:8080",
             ),
             "drift": _option(
                 "The pages mark a release whose loss or number of rows differs by more than this "
@@ -218,6 +226,11 @@ def _postgresql_url(connection: Connection) -> str:
         query={name: str(extra[name]) for name in known if name in extra},
     )
     return url.render_as_string(hide_password=False)
+
+
+def api_url() -> str | None:
+    """Where tasks reach Airflow's API server; None if beside the execution API."""
+    return _given("api_url")
 
 
 def drift() -> float:
