@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
 from mondrian_ops.operators.base import read_job, work_of
+
+ID = UUID("01932d8e-0000-7000-8000-000000000001")
 
 __all__ = ["Instance", "Store", "begun_work", "task_context"]
 
@@ -69,7 +72,7 @@ def task_context() -> dict[str, Any]:
         "dag_run": run,
         "outlet_events": {},
         "task_state_store": Store(),
-        "ti": Instance(id="its id", task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
+        "ti": Instance(id=ID, task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
     }
 
 

@@ -8,22 +8,27 @@ Three things differ from Airflow's :class:`ApprovalOperator`. A rejected task is
 success: it emits no Asset event. All tasks after it are skipped, whatever their trigger rules,
 except teardowns. And the next try of a task that was killed while it carried out a decision carries
 it out, instead of asking the steward again.
+
+What was asked and decided is in the catalogue, signed
+(:mod:`mondrian_ops.operators.questions`). An approval counts only if Airflow's own record of the
+answer (:mod:`mondrian_ops.operators.airflow_record`) says the same.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mondrian_ops.core.errors import ApprovalError, MondrianOpsError, StorageError
+from mondrian_ops.operators import questions
+from mondrian_ops.operators.airflow_record import Answer
 from mondrian_ops.report.outcome import MAX_WHY, decided
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
+    from mondrian_ops.catalogue.approvals import Asked
     from mondrian_ops.core.job import Job
     from mondrian_ops.core.policy import Required
 
@@ -33,12 +38,12 @@ __all__ = [
     "Parked",
     "approvers",
     "ask",
-    "counted",
+    "confirmed",
     "earlier_decision",
     "park",
-    "remember",
     "skip_followers",
     "staged_report",
+    "taken",
 ]
 
 APPROVE, REJECT = "Approve", "Reject"
@@ -52,7 +57,7 @@ _WHY = {
 DECISION = "decision"
 """The XCom that tells how a release was discarded: rejected or expired."""
 
-_ASKED, _DECIDED = "mondrian_ops_asked", "mondrian_ops_decision"
+_LINK = "\n\n[The release]("
 _PARKED = "parked.json"
 # A run that times out ends without its teardowns: the release has to be discarded before that.
 _BEFORE_TIMEOUT = timedelta(minutes=2)
@@ -61,8 +66,8 @@ _BEFORE_TIMEOUT = timedelta(minutes=2)
 class Decision(NamedTuple):
     """The decision about a release: approved, rejected or, if nobody answered in time, expired.
 
-    ``reason``: why an approval does not count, which makes it a rejection. ``why``: what the
-    person wrote.
+    ``by`` is the user's name, ``user`` the id. ``reason``: why an approval does not count, which
+    makes it a rejection. ``why``: what the person wrote.
     """
 
     decision: str
@@ -70,22 +75,30 @@ class Decision(NamedTuple):
     at: str
     reason: str = ""
     why: str = ""
+    user: str = ""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Decision:
         """The decision in the event with which Airflow resumes a task."""
-        by = (event.get("responded_by_user") or {}).get("name") or ""
+        user = event.get("responded_by_user") or {}
+        by = str(user.get("name") or "")
         at = event.get("responded_at") or datetime.now(UTC)
         if event.get("timedout") or "error" in event:
             return cls("expired", "", _iso(at))
         approved = list(event["chosen_options"]) == [APPROVE]
         why = str((event.get("params_input") or {}).get(WHY) or "").strip()
-        return cls("approved" if approved else "rejected", by, _iso(at), why=why[:MAX_WHY])
+        what = "approved" if approved else "rejected"
+        return cls(what, by, _iso(at), "", why[:MAX_WHY], str(user.get("id") or ""))
 
     @property
     def approved(self) -> bool:
         """Whether the release may be published."""
         return self.decision == "approved"
+
+    @property
+    def is_answered(self) -> Answer:
+        """The answer of which this is the approval, as Airflow has it."""
+        return Answer((APPROVE,), self.user, self.by, self.at)
 
     @property
     def reported(self) -> dict[str, str] | None:
@@ -152,19 +165,24 @@ class Parked(NamedTuple):
 
 
 def approvers(
-    job: Job, stewards: Sequence[str], context: Context, work: str | None = None
+    job: Job,
+    stewards: Sequence[str],
+    context: Context,
+    work: str | None = None,
+    changed_by: Collection[str] = (),
 ) -> dict[str, str]:
     """The name by id of each user who may approve; empty if all may who may answer in Airflow.
 
     The DAG's stewards, if it names some, as far as the policies allow; ``work``: the working files
-    of the run, for the policies of rows that waited.
+    of the run, for the policies of rows that waited. With four eyes neither who triggered the run
+    may, nor who has changed it since: ``changed_by``, names without case.
 
     Raises ApprovalError if nobody may.
     """
     from mondrian_ops import storage
 
     required = storage.required(job, work)
-    asker = _asker(required, context)
+    askers = _askers(required, context, changed_by)
     if required.approvers is None and not stewards:
         return {}
     named = required.approvers
@@ -175,87 +193,174 @@ def approvers(
     allowed = {
         user: name
         for user, name in named.items()
-        if asker not in (user.casefold(), name.casefold())
+        if askers.isdisjoint((user.casefold(), name.casefold()))
     }
     if not allowed:
         raise ApprovalError(
             f"approval: nobody may approve the release by the policies {_listed(required)}, the "
-            "DAG's stewards and who triggered the run; add a steward to the DAG, let somebody else "
-            "trigger it, or have an administrator add an approver to the policy"
+            "DAG's stewards and who triggered or changed the run; add a steward to the DAG, let "
+            "somebody else trigger it, or have an administrator add an approver to the policy"
         )
     return allowed
 
 
-def _asker(required: Required, context: Context) -> str:
-    """The user who triggered the run, if a policy wants four eyes; empty if a schedule did."""
+def _askers(required: Required, context: Context, changed_by: Collection[str]) -> set[str]:
+    """Who asked for the release, without case; nobody if no policy wants four eyes.
+
+    Nobody triggered the runs of a schedule.
+    """
     if not required.four_eyes:
-        return ""
+        return set()
     run = context["dag_run"]
     if run.run_type == "manual" and not run.triggering_user_name:
         raise ApprovalError(
             f"four_eyes: the policies {_listed(required)} want to know who triggered the run, and "
             "Airflow does not; trigger it in the UI or by the REST API"
         )
-    return (run.triggering_user_name or "").casefold()
+    return {*changed_by, (run.triggering_user_name or "").casefold()} - {""}
 
 
 def _listed(required: Required) -> str:
     return ", ".join(map(repr, required.policies))
 
 
-def counted(
-    decision: Decision,
-    user: Mapping[str, str] | None,
+def ask(
+    context: Context,
+    job: Job,
     *,
     parked: Parked,
-    stewards: Sequence[str],
-    context: Context,
-) -> Decision:
-    """The decision, or a rejection where the policies do not let this user approve.
-
-    Airflow refuses answers of users who are not assigned to the question, but not in all cases: it
-    assigns nobody where everybody may answer, and does not look where everybody is an admin.
-    """
-    from mondrian_ops import storage
-    from mondrian_ops.hooks.settings import use_settings
-
-    if not decision.approved:
-        return decision
-    use_settings()
-    job = storage.load_job(parked.job)
-    required = storage.required(job, parked.work)
-    allowed = approvers(job, stewards, context, parked.work)
-    who = {str(value).casefold() for value in (user or {}).values()}
-    asker, reason = _asker(required, context), ""
-    if asker and asker in who:
-        reason = f"{decision.by} triggered the run, and {_listed(required)} wants four eyes"
-    elif allowed and (user or {}).get("id") not in allowed:
-        reason = f"{decision.by or 'nobody'} is none of those who may approve"
-    return decision._replace(decision="rejected", reason=reason) if reason else decision
-
-
-def ask(
-    context: Context, *, subject: str, body: str, stewards: Mapping[str, str], link: str = ""
+    subject: str,
+    body: str,
+    stewards: Sequence[str] = (),
+    link: str = "",
 ) -> None:
     """Ask for an approval under Airflow's *Required Actions*; ``body`` is Markdown.
 
-    ``stewards``: see :func:`approvers`.
+    ``stewards``: the DAG's, see :func:`approvers`. The catalogue has the question before anybody
+    sees it.
 
-    Raises ApprovalError if an earlier try has asked another question, or other stewards, because
-    Airflow keeps the first one; the ``link`` to the release may differ.
+    Raises ApprovalError if nobody may approve, and where Airflow shows another question, or to
+    others: it keeps the first one that a task of a run has asked. The ``link`` to the release may
+    differ.
     """
-    from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 
-    _refuse_other_question(context, subject, body, *stewards)
-    upsert_hitl_detail(
-        ti_id=context["ti"].id,
-        options=[APPROVE, REJECT],
-        subject=subject,
-        body=f"{body}\n\n[The release]({link})" if link else body,
-        defaults=[REJECT],
-        params={WHY: _WHY},
-        assigned_users=[HITLUser(id=steward, name=name) for steward, name in stewards.items()],
-    )
+    from mondrian_ops import storage
+
+    digest = questions.digest_of(subject, body)
+    asked = questions.open_question(context, parked._asdict(), digest)
+    changed_by: Collection[str] = ()
+    if storage.required(job, parked.work).four_eyes:
+        changed_by = questions.record_of(context, asked).changed_by()
+    allowed = approvers(job, stewards, context, parked.work, changed_by)
+    question = {
+        "ti_id": context["ti"].id,
+        "options": [APPROVE, REJECT],
+        "subject": subject,
+        "body": f"{body}{_LINK}{link})" if link else body,
+        "defaults": [REJECT],
+        "params": {WHY: _WHY},
+        "assigned_users": [{"id": user, "name": name} for user, name in allowed.items()],
+    }
+    # Airflow answers with the question that it shows; `upsert_hitl_detail` drops that.
+    shown = task_runner.SUPERVISOR_COMMS.send(CreateHITLDetailPayload.model_validate(question))
+    _refuse_other_question(shown, subject, body, allowed)
+
+
+def _refuse_other_question(shown: Any, subject: str, body: str, allowed: Mapping[str, str]) -> None:
+    """Raise ApprovalError unless Airflow shows this question, to all who may approve.
+
+    It may show it to more people: the approval of others does not count.
+    """
+    text, link = str(shown.body or ""), f"{body}{_LINK}"
+    is_same = text == body or (text.startswith(link) and "\n" not in text[len(link) :])
+    asked = {user.id for user in shown.assigned_users or ()}
+    reaches = not asked or (bool(allowed) and allowed.keys() <= asked)
+    if shown.subject != subject or not is_same or not reaches:
+        raise ApprovalError(
+            "this run was cleared after it had asked for approval, and the release's figures or "
+            "its stewards have changed since, but Airflow keeps the first question; trigger a new "
+            "run"
+        )
+
+
+def taken(context: Context, event: Mapping[str, Any], parked: Parked) -> tuple[Asked, Decision]:
+    """The decision in the event with which Airflow resumes the task, kept in the catalogue.
+
+    Raises ApprovalError if the question is not open, or not about this release.
+    """
+    from mondrian_ops.catalogue import approvals
+
+    asked, decision = questions.last(context), Decision.of(event)
+    if asked is None or asked.state == approvals.CLOSED:
+        raise ApprovalError(
+            "approval: the answer came when the question was closed, because the run had ended "
+            "or its task was marked by hand; nothing is published; clear wrap_up to have the "
+            "release asked about again, or trigger a new run"
+        )
+    if asked.state != approvals.ASKED and asked.decision is not None:
+        return asked, Decision(*asked.decision)  # an answer counts once
+    if _waits(asked) != parked._replace(job=asked.release["job"]):
+        raise ApprovalError(
+            "approval: the answer is about another release than the one that the catalogue says "
+            "was asked about; nothing is published; trigger a new run"
+        )
+    return questions.note(context, asked, approvals.DECIDED, decision), decision
+
+
+def _waits(asked: Asked) -> Parked:
+    return Parked(**asked.release)
+
+
+def confirmed(
+    context: Context, asked: Asked, decision: Decision, stewards: Sequence[str]
+) -> tuple[Asked, Decision]:
+    """An approval as it counts now: a rejection where the policies do not let its user approve.
+
+    Airflow refuses answers of users who are not assigned to the question, but not in all cases: it
+    assigns nobody where everybody may answer, and does not look where everybody is an admin.
+
+    Raises ApprovalError unless Airflow's own record has this answer.
+    """
+    from mondrian_ops.catalogue import approvals
+    from mondrian_ops.hooks.settings import use_settings
+
+    use_settings()
+    record = questions.record_of(context, asked)
+    if record.answer != decision.is_answered:
+        raise ApprovalError(
+            "approval: Airflow's own record of the answer differs from the decision, so nothing is "
+            "published; find out who has changed either, and trigger a new run"
+        )
+    changed_by = record.changed_by(datetime.fromisoformat(decision.at))
+    reason = _why_not(decision, _waits(asked), stewards, context, changed_by)
+    if not reason:
+        return asked, decision
+    rejected = decision._replace(decision="rejected", reason=reason)
+    return questions.note(context, asked, approvals.DECIDED, rejected), rejected
+
+
+def _why_not(
+    decision: Decision,
+    parked: Parked,
+    stewards: Sequence[str],
+    context: Context,
+    changed_by: Collection[str],
+) -> str:
+    """Why an approval does not count; empty if it does."""
+    from mondrian_ops import storage
+
+    job = storage.load_job(parked.job)
+    required = storage.required(job, parked.work)
+    who = {decision.user.casefold(), decision.by.casefold()}
+    for askers, what in (((), "triggered"), (changed_by, "cleared or changed")):
+        if not who.isdisjoint(_askers(required, context, askers)):
+            return f"{decision.by} {what} the run, and {_listed(required)} wants four eyes"
+    allowed = approvers(job, stewards, context, parked.work, changed_by)
+    if allowed and decision.user not in allowed:
+        return f"{decision.by or 'nobody'} is none of those who may approve"
+    return ""
 
 
 def park(job: Job, context: Context, *, resume: str, parked: Parked) -> NoReturn:
@@ -265,21 +370,6 @@ def park(job: Job, context: Context, *, resume: str, parked: Parked) -> NoReturn
     raise TaskAwaitingInput(
         method_name=resume, kwargs={"parked": parked._asdict()}, timeout=_time_to_wait(job, context)
     )
-
-
-def _refuse_other_question(context: Context, *question: str) -> None:
-    """Raise ApprovalError for a second question: Airflow shows the first one to all tries."""
-    from airflow.sdk.execution_time.context import NEVER_EXPIRE
-
-    store = context["task_state_store"]
-    digest = hashlib.sha256(json.dumps(question).encode()).hexdigest()
-    if store.get(_ASKED, digest) != digest:
-        raise ApprovalError(
-            "this run was cleared after it had asked for approval, and the release's figures or "
-            "its stewards have changed since, but Airflow keeps the first question; trigger a new "
-            "run"
-        )
-    store.set(_ASKED, digest, retention=NEVER_EXPIRE)
 
 
 def _time_to_wait(job: Job, context: Context) -> timedelta:
@@ -292,33 +382,28 @@ def _time_to_wait(job: Job, context: Context) -> timedelta:
     return max(min(hours, left), timedelta(seconds=1))
 
 
-def remember(context: Context, parked: Parked, decision: Decision) -> None:
-    """Keep the decision for the next try of the task."""
-    from airflow.sdk.execution_time.context import NEVER_EXPIRE
+def earlier_decision(context: Context, works: Collection[str]) -> tuple[Asked, Decision] | None:
+    """The decision that an earlier try of the task has taken, with its question.
 
-    kept: Any = {"parked": parked._asdict(), "decision": list(decision)}
-    context["task_state_store"].set(_DECIDED, kept, retention=NEVER_EXPIRE)
-
-
-def earlier_decision(context: Context, works: Collection[str]) -> tuple[Parked, Decision] | None:
-    """The decision that an earlier try of the task has kept, with its release.
-
-    None if the run was cleared since and has made another release, which is asked about anew;
-    ``works`` are the working directories of the fragments that there are now. A rejection holds
-    even if its working files are gone: carrying it out removes them.
+    None if it was used to publish, or the run was cleared since and has made another release, which
+    is asked about anew; ``works`` are the working directories of the fragments that there are now.
+    A rejection holds even if its working files are gone: carrying it out removes them.
     """
+    from mondrian_ops.catalogue import approvals
     from mondrian_ops.hooks.settings import use_settings
 
-    kept: Any = context["task_state_store"].get(_DECIDED)
-    if not kept:
-        return None
     use_settings()
-    parked, decision = Parked(**kept["parked"]), Decision(*kept["decision"])
+    asked = questions.last_if_any(context)
+    if asked is None or asked.decision is None or asked.state == approvals.CLOSED:
+        return None
+    parked, decision = _waits(asked), Decision(*asked.decision)
+    if decision.approved and asked.state == approvals.USED:
+        return None
     current = parked.current_token
     still_there = current == parked.token
     discarded = current is None and not decision.approved
     if parked.work in works and (still_there or discarded):
-        return parked, decision
+        return asked, decision
     return None
 
 
@@ -370,5 +455,5 @@ def _instances(task: Any, context: Context) -> list[str | tuple[str, int]]:
 
 def _iso(moment: datetime | str) -> str:
     if isinstance(moment, str):
-        return moment
+        moment = datetime.fromisoformat(moment)
     return moment.astimezone(UTC).isoformat(timespec="seconds")

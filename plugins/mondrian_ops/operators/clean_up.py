@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
-from mondrian_ops.operators import approval
+from mondrian_ops.operators import approval, questions
 from mondrian_ops.operators.base import (
     MondrianOperator,
     announced_by,
@@ -26,7 +26,7 @@ from mondrian_ops.operators.release_records import (
     record_failure,
     recorded_state,
 )
-from mondrian_ops.report.outcome import FAILED
+from mondrian_ops.report.outcome import FAILED, HELD
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -37,6 +37,13 @@ __all__ = ["CleanUpOperator"]
 
 _FAILED = frozenset({"failed", "upstream_failed"})
 _NOT_DONE = _FAILED | {"skipped"}
+
+_OVER = "its run ended before it was published"
+_MARKED = (
+    "its wrap_up was marked as success by hand before it had published anything, and an approval "
+    "that comes later publishes nothing either; clear wrap_up to have the release checked, and "
+    "asked about, again"
+)
 
 
 class _States(defaultdict[str, set[str]]):
@@ -84,13 +91,17 @@ class CleanUpOperator(MondrianOperator):
         ended, keep = _states(context), keep_time()
         works = announced_works(self, context) | self._works_now(context)
         reachable = {work for work in works if storage.may_write(work)}
-        unfinished = []
+        unfinished, marked = [], False
         for directory in map(storage.WorkDir, sorted(reachable)):
             if not self._is_of_a_task_before(directory):
                 continue
-            self._conclude(directory.root, context)
-            if self._is_unfinished(directory, ended):
+            number = self._marked(directory, ended, context)
+            if number is not None or self._is_unfinished(directory, ended):
                 unfinished.append(directory)
+            self._conclude(directory.root, context, _OVER if number is None else _MARKED)
+            if number is not None:
+                marked = True
+                record_failure(context, directory.job, _MARKED, map_index=number)
             if directory in unfinished and keep:
                 directory.keep()
             else:
@@ -99,7 +110,7 @@ class CleanUpOperator(MondrianOperator):
             raise _out_of_reach(works - reachable)
         if unfinished or self._has_failed(ended):
             self._record_failures(context, ended)
-            raise _not_published(keep if unfinished else timedelta())
+            raise _not_published(keep if unfinished else timedelta(), marked)
 
     def _is_of_a_task_before(self, directory: WorkDir) -> bool:
         """Whether the files are of a task before this one, not of another branch of the DAG."""
@@ -116,6 +127,37 @@ class CleanUpOperator(MondrianOperator):
         return directory.has_release and any(
             ended[task_id] & _NOT_DONE for task_id in self.upstream_task_ids
         )
+
+    def _marked(self, directory: WorkDir, ended: _States, context: Context) -> int | None:
+        """The map index of the task that is a success and has not published this release.
+
+        Somebody has marked it so; None if it has published, or its night of a series is held.
+        """
+        from mondrian_ops import storage
+
+        if is_trial() or not directory.is_begun or not directory.has_release:
+            return None
+        publishers = list(self._publishers())
+        for task, numbers in publishers:
+            for number in numbers:
+                if ended.by_index[task.task_id].get(number) != "success":
+                    continue
+                is_only = number == -1 and len(publishers) == 1
+                indexes = None if number == -1 else [number]
+                if not is_only and directory.root not in announced_by(self, context, indexes):
+                    continue
+                output = str(directory.job.output)
+                is_held = recorded_state(context, number).state == HELD
+                is_out = is_held or storage.published(output, directory.token)
+                return None if is_out else number
+        return None
+
+    def _publishers(self) -> Iterator[tuple[Any, range]]:
+        """The tasks before this one that publish, each with the map indexes of its releases."""
+        for task in self.upstream_list:
+            if getattr(getattr(task, "operator_class", type(task)), "ends_run", False):
+                number = len(list(_as_list(self.job)) or [None])
+                yield task, range(number) if task.is_mapped else range(-1, 0)
 
     def _has_failed(self, ended: _States) -> bool:
         """Whether a task before this one failed, or somebody marked the run as failed.
@@ -153,8 +195,11 @@ class CleanUpOperator(MondrianOperator):
                 )
         return works
 
-    def _conclude(self, work: str, context: Context) -> None:
-        """Record a release that waits for an approval, and is not published, as failed."""
+    def _conclude(self, work: str, context: Context, reason: str) -> None:
+        """Record a release that waits for an approval, and is not published, as failed.
+
+        An answer that comes later is refused.
+        """
         from mondrian_ops import storage
 
         parked = approval.Parked.left_in(work)
@@ -163,9 +208,10 @@ class CleanUpOperator(MondrianOperator):
         job = storage.load_job(parked.job)  # its input need not be allowed any more
         if storage.published(str(job.output), parked.token):
             return
+        questions.close(context, parked.map_index)
         before = recorded_state(context, parked.map_index)
-        is_known = before.state == FAILED and before.is_new
-        reason = before.reason if is_known else "its run ended before it was published"
+        if before.state == FAILED and before.is_new:
+            reason = before.reason
         report = ended(context, job, FAILED, reason, approval.staged_report(work))
         record(context, job, report, parked.map_index)
         count_release(context, job, FAILED)
@@ -174,11 +220,8 @@ class CleanUpOperator(MondrianOperator):
         """Record each release that is not published as failed, if no task has recorded why."""
         if is_trial():
             return
-        for task in self.upstream_list:
-            if not getattr(getattr(task, "operator_class", type(task)), "ends_run", False):
-                continue
+        for task, numbers in self._publishers():
             given = list(_as_list(self.job)) or [None]
-            numbers = range(len(given)) if task.is_mapped else [-1]
             states = ended.by_index[task.task_id]
             for number, job in zip(numbers, given, strict=False):
                 # One that Airflow has not mapped any more has no number.
@@ -259,8 +302,11 @@ def _out_of_reach(works: Iterable[str]) -> AirflowFailException:
     )
 
 
-def _not_published(kept_for: timedelta) -> AirflowFailException:
+def _not_published(kept_for: timedelta, marked: bool) -> AirflowFailException:
     hours = kept_for / timedelta(hours=1)
+    if marked:
+        kept = f"the working files are kept for {hours:g} hours" if kept_for else "clear the run"
+        return AirflowFailException(f"a release is not published: {_MARKED}; {kept}")
     kept = (
         f"the working files are kept for {hours:g} hours: clear the failed tasks, and the run goes "
         "on from there"

@@ -67,7 +67,7 @@ class PartitionOperator(MondrianOperator):
         """Profile the source, plan on a sample, count, merge; scatter the rows where it pays."""
         with final_errors(), failure_recorded(self, context):
             job = self.read_job()
-            check_catalogue()
+            check_catalogue(asks=job.may_ask)
             check_fragments(job)
             if job.may_ask:
                 approvers(job, (), context)  # raises if nobody may approve what it makes

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_catalogue",
     "ended",
+    "open_entry",
     "record",
     "record_failure",
     "record_frontier",
@@ -40,16 +41,17 @@ _OVER = ("published", "held")
 _WITHOUT_RELEASE = ("failed", "refused", "rejected", "expired")
 
 
-def check_catalogue() -> None:
+def check_catalogue(asks: bool = False) -> None:
     """Reach the catalogue and its key before any work is done.
 
     Raises JobError or StorageError if it cannot be used, OSError while it cannot be reached; only
-    warns if the deployment lets runs publish without it.
+    warns if the deployment lets runs publish without it, and the job never ``asks``: a decision
+    that is not in the catalogue could be anybody's.
     """
     try:
         _catalogue().key  # noqa: B018 - connects
     except Exception as error:
-        if settings.needs_catalogue():
+        if asks or settings.needs_catalogue():
             raise
         _log.warning(
             "the catalogue cannot be used, so the pages will not show this run: %s: %s",
@@ -262,6 +264,11 @@ def _failure_as_warning(done: str = "written, so the pages do not show this run"
             type(error).__name__,
             error,
         )
+
+
+def open_entry(context: Context, map_index: int | None = None) -> tuple[Catalogue, str]:
+    """The catalogue, and the id in it of the release of this task or of another map index."""
+    return _catalogue(), _id_in(context, map_index)
 
 
 def _catalogue() -> Catalogue:

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.lean_imports import import_lean
-from mondrian_ops.operators import approval
+from mondrian_ops.operators import approval, questions
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
 from mondrian_ops.operators.base import (
     MondrianOperator,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops import pipeline
+    from mondrian_ops.catalogue.approvals import Asked
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
 
@@ -101,10 +102,12 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops import pipeline
 
         summaries = self.summaries[:]  # one request for all of them
-        with final_errors():
-            earlier = approval.earlier_decision(context, {item["work"] for item in summaries})
-        if earlier is not None and not is_trial():
-            return self._carry_out(*earlier, context, again=True)
+        if not is_trial():
+            with final_errors():
+                works = {item["work"] for item in summaries}
+                earlier = approval.earlier_decision(context, works)
+            if earlier is not None:
+                return self._carry_out(*earlier, context)
         with final_errors(), failure_recorded(self, context):
             work = work_of_run(self, context)
             report = released(self, context, work)
@@ -200,10 +203,12 @@ class WrapUpOperator(MondrianOperator):
         self.release_url = record(context, job, report)
         approval.ask(
             context,
+            job,
+            parked=parked,
             subject=f"Publish {storage.shown(str(job.output))}?",
             body=render_markdown(report),
+            stewards=self.stewards,
             link=self.release_url,
-            stewards=approval.approvers(job, self.stewards, context, parked.work),
         )
         self.log.info("waits for approval\n%s", render_text(report, 100))
         notify(self.on_waiting, context, job, report, self.release_url)
@@ -212,36 +217,30 @@ class WrapUpOperator(MondrianOperator):
         self, context: Context, parked: Mapping[str, Any], event: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Publish or discard the release that waited; ``event`` holds the steward's answer."""
-        release, decision = approval.Parked(**parked), approval.Decision.of(event)
-        with final_errors():
-            decision = approval.counted(
-                decision,
-                event.get("responded_by_user"),
-                parked=release,
-                stewards=self.stewards,
-                context=context,
-            )
-        approval.remember(context, release, decision)
-        return self._carry_out(release, decision, context)
+        from mondrian_ops.hooks.settings import use_settings
+
+        use_settings()
+        with final_errors(), failure_recorded(self, context):
+            asked, decision = approval.taken(context, event, approval.Parked(**parked))
+        return self._carry_out(asked, decision, context)
 
     def _carry_out(
-        self,
-        parked: approval.Parked,
-        decision: approval.Decision,
-        context: Context,
-        again: bool = False,
+        self, asked: Asked, decision: approval.Decision, context: Context
     ) -> dict[str, Any]:
-        """Publish or discard; ``again`` if an earlier try may have done some of it."""
+        """Publish or discard; an earlier try may have done some of it."""
         from mondrian_ops import pipeline
+        from mondrian_ops.catalogue import approvals
 
         self.release_url = release_url(context)
+        if decision.approved:
+            with final_errors(), failure_recorded(self, context):
+                asked, decision = approval.confirmed(context, asked, decision, self.stewards)
         if not decision.approved:
             context["ti"].xcom_push(key=approval.DECISION, value=decision.decision)
             approval.skip_followers(self, context)
-            # The removal of the working files is the last step of discarding.
-            if parked.current_token is not None or not again:
-                self._discard(parked, decision, context)
+            self._discard(asked, decision, context)
             raise AirflowSkipException(_discarded(decision))
+        parked = approval.Parked(**asked.release)
         with final_errors(), failure_recorded(self, context):
             job = self.job_of_run(context, parked.work)
             approved = pipeline.Approval(parked.seal, decision.by, decision.at, decision.why)
@@ -253,31 +252,34 @@ class WrapUpOperator(MondrianOperator):
                         job, work=parked.work, approval=approved, progress=Lines(self.log.info)
                     ),
                 )
+            questions.note(context, asked, approvals.USED)
         return self._concluded(job, report, context)
 
-    def _discard(
-        self, parked: approval.Parked, decision: approval.Decision, context: Context
-    ) -> None:
-        """Record and notify that the release is discarded, and then remove it."""
+    def _discard(self, asked: Asked, decision: approval.Decision, context: Context) -> None:
+        """Record that the release is discarded, remove it, and then tell whom it concerns.
+
+        A notifier may take its time: there is nothing left to publish meanwhile.
+        """
         from mondrian_ops import pipeline, storage
+        from mondrian_ops.catalogue import approvals
         from mondrian_ops.hooks.settings import use_settings
 
-        reason = _discarded(decision)
+        parked, reason = approval.Parked(**asked.release), _discarded(decision)
         self.log.warning(reason)
         use_settings()
+        if asked.state == approvals.USED:  # the task was cleared
+            pipeline.discard(parked.work)
+            return
         with final_errors():
             job = storage.load_job(parked.job)  # it need not be allowed any more
-        report = ended(
-            context,
-            job,
-            decision.decision,
-            reason,
-            approval.staged_report(parked.work),
-            decision.reported,
-        )
-        link = record(context, job, report)
-        notify(self.on_refusal, context, job, report, link)
+        staged = approval.staged_report(parked.work)
+        report = ended(context, job, decision.decision, reason, staged, decision.reported)
+        recorded = recorded_state(context)
+        if staged is not None or recorded.state != decision.decision or not recorded.is_new:
+            self.release_url = record(context, job, report)
         pipeline.discard(parked.work)
+        notify(self.on_refusal, context, job, report, self.release_url)
+        questions.note(context, asked, approvals.USED)
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Log, record, measure and announce the published release; return a summary."""

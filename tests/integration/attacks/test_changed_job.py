@@ -15,13 +15,13 @@ import pyarrow.dataset as ds
 import pytest
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
-from airflow.sdk.execution_time import hitl
 
 from mondrian_ops import storage
 from mondrian_ops.task_groups import anonymize_each
 from releases import recorded_releases
 from task_contexts import Instance, task_context
 from task_runs import TaskRun
+from waiting_questions import installed
 
 ROWS = "".join(
     f"{20 + at % 40},{10000 + at % 7},{'fm'[at % 2]},n{at},{'abcd'[at % 4]}\n" for at in range(400)
@@ -137,18 +137,17 @@ def test_a_job_that_cannot_be_read_any_more_does_not_stop_the_run(
 def test_an_approval_that_is_dropped_from_the_job_is_asked_for_all_the_same(
     job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: asked.append(question))
+    airflow = installed(monkeypatch)
     run = TaskRun({**job, "require_approval": True})
     run.partition()
     run.anonymize()
     run.job = {**job, "k": 2}
     with pytest.raises(TaskAwaitingInput) as caught:
         run.wrap_up()
-    assert len(asked) == 1
+    assert len(airflow.asked) == 1
     assert caught.value.kwargs["parked"]["job"]["k"] == 5
     assert not Path(job["output"]).exists()
-    event = {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ada"}}
+    event = airflow.answered("Approve")
     run.task("wrap_up").decided(run.context, **caught.value.kwargs, event=event)
     assert released(job)["outcome"]["decided_by"] == "ada"
 

@@ -151,6 +151,10 @@ def runs(watched):
         "four_eyes": start(
             "four_eyes", input=str(watched.root / "patients"), require_approval=False
         ),
+        "cleared_by_grace": start(
+            "cleared_by_grace", input=str(watched.root / "patients"), require_approval=False
+        ),
+        "marked": start("marked"),
         "below": start("below", input=str(watched.root / "patients"), k=4),
         "each": ("approved_each", watched.airflow.trigger("approved_each", {"jobs": each})),
     }
@@ -424,12 +428,57 @@ def test_nobody_approves_other_figures_than_those_that_are_shown(watched, runs):
     moving = watched.root / "moving.csv"
     lines = moving.read_text().splitlines()
     moving.write_text("\n".join(lines[:1000]) + "\n")
+    watched.airflow.request("DELETE", path_of(run, "taskInstances", "wrap_up", "state-store"))
     clear(watched, run)
     assert watched.airflow.finish(*run) == "failed"
     (task,) = wrap_ups(watched, run)
     assert "trigger a new run" in watched.airflow.log_of(*run, task)
     assert "2,000 of 2,000" in watched.airflow.request("GET", hitl(run, task))["body"]
     assert len(watched.leftovers("moving")) == 1  # for a repair
+
+
+def test_a_rejected_release_is_not_approved_by_the_state_of_its_task(watched, runs, settled):
+    """Which everybody may write who may edit task instances."""
+    run = runs["rejected"]
+    settled("rejected")
+    (task,) = wrap_ups(watched, run)
+    forged = {"value": {"decision": ["approved", "grace", "", "", ""]}, "expires_at": None}
+    for key in ("mondrian_ops_asked", "mondrian_ops_decision"):
+        state = path_of(run, "taskInstances", "wrap_up", "state-store", key)
+        watched.airflow.request("PUT", state, forged)
+    clear_wrap_up(watched, run, task)
+    watched.airflow.finish(*run)
+    assert_discarded(watched, "rejected", run)
+    (task,) = wrap_ups(watched, run)
+    assert "rejected by" in watched.airflow.log_of(*run, task)
+
+
+def clear_wrap_up(watched, run, task):
+    body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["wrap_up"], "only_failed": False}
+    watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
+    assert watched.airflow.comes_true(lambda: wrap_ups(watched, run)[0]["id"] != task["id"])
+
+
+def test_a_release_whose_task_is_marked_as_success_is_not_published(watched, runs):
+    """Neither at once nor by an answer that comes later; its run and its page say so."""
+    run = runs["marked"]
+    (task,) = wait_for(watched, run)
+    marked = path_of(run, "taskInstances", "wrap_up")
+    watched.airflow.request("PATCH", marked, {"new_state": "success"})
+    assert watched.airflow.finish(*run) == "failed"
+    (after,) = (each for each in watched.airflow.tasks(*run) if each["task_id"] == "clean_up")
+    assert "marked as success by hand" in watched.airflow.log_of(*run, after)
+    entry = watched.entry(run[1])
+    assert (entry["state"], entry["rows_published"]) == ("failed", 0)
+    assert "an approval that comes later publishes nothing" in entry["reason"]
+    answer(watched, run, task, "Approve")  # Airflow takes it
+    assert wrap_ups(watched, run)[0]["state"] == "success"
+    assert not watched.output("marked").exists()
+    clear_wrap_up(watched, run, task)
+    state, _tasks = answered(watched, run, "Approve")  # to the question that is asked anew
+    assert state == "success"
+    assert published(watched.output("marked")) == 2000
+    assert watched.entry(run[1])["state"] == "published"
 
 
 def clear(watched, run):
@@ -509,9 +558,7 @@ def test_whoever_triggered_a_run_does_not_approve_its_release(watched, runs):
     asked = watched.airflow.request("GET", hitl(run, task))
     assert [user["id"] for user in asked["assigned_users"]] == ["grace"]
     assert "**To publish as they are, because they are sensitive" in asked["body"]
-    body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["wrap_up"], "only_failed": False}
-    watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
-    assert watched.airflow.comes_true(lambda: wrap_ups(watched, run)[0]["id"] != task["id"])
+    clear_wrap_up(watched, run, task)
     (task,) = wait_for(watched, run)
     assert_forbidden(watched, "ada", run, task)
     with logged_in(watched, "grace"):
@@ -519,6 +566,18 @@ def test_whoever_triggered_a_run_does_not_approve_its_release(watched, runs):
     assert watched.airflow.finish(*run) == "success"
     report = json.loads((watched.output("four_eyes") / "_report.json").read_text())
     assert (report["outcome"]["decided_by"], report["policies"]) == ("grace", ["patients"])
+
+
+def test_whoever_cleared_a_run_does_not_approve_its_release(watched, runs):
+    """Airflow's log tells who did; Ada triggered it, and Grace could have changed its input."""
+    run = runs["cleared_by_grace"]
+    (task,) = wait_for(watched, run)
+    with logged_in(watched, "grace"):
+        clear_wrap_up(watched, run, task)
+    assert watched.airflow.finish(*run) == "failed"
+    (task,) = wrap_ups(watched, run)
+    assert "nobody may approve the release" in watched.airflow.log_of(*run, task)
+    assert not watched.output("cleared_by_grace").exists()
 
 
 def test_a_job_below_its_policy_reads_nothing(watched, runs):

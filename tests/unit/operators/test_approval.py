@@ -13,20 +13,22 @@ import pyarrow as pa
 import pytest
 from airflow.sdk import DAG, Param, TriggerRule, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
-from airflow.sdk.execution_time import hitl, task_runner
-from airflow.sdk.execution_time.context import NEVER_EXPIRE
+from airflow.sdk.execution_time import task_runner
 
 import handed_over
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import ApprovalError, PrivacyError
+from mondrian_ops.catalogue import approvals
+from mondrian_ops.core.errors import ApprovalError, JobError, PrivacyError
 from mondrian_ops.operators import (
     PartitionOperator,
     RecodeOperator,
     WrapUpOperator,
     approval,
     base,
+    questions,
 )
 from mondrian_ops.operators import wrap_up as wrapping_up
+from mondrian_ops.operators.airflow_record import Answer
 from mondrian_ops.operators.base import read_job
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import Report, render_html
@@ -35,8 +37,7 @@ from releases import recorded_releases
 from report_samples import make
 from task_contexts import begun_work
 from teardowns import clean_up_after
-
-AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
+from waiting_questions import AT, installed
 
 PARKED = approval.Parked({"k": 2}, "/some/work", "a token", "a seal", -1)
 
@@ -85,27 +86,37 @@ def test_nobody_is_waited_for_longer_than_the_run_lasts(context, job, hours, lim
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The questions that Airflow was given."""
-    questions = []
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
-    return questions
+def airflow(monkeypatch):
+    """The Airflow that asks people."""
+    return installed(monkeypatch)
 
 
-def test_the_question_is_put_to_stewards(context, asked):
-    approval.ask(context, subject="s", body="b", stewards={"ada": "ada", "7": "grace"})
-    (question,) = asked
+@pytest.fixture
+def asks(context, job, airflow):
+    """Ask for an approval of the job's release."""
+
+    def ask(body="b", stewards=(), link=""):
+        parked = PARKED._replace(job={**job, "require_approval": True})
+        given = {"subject": "s", "body": body, "stewards": stewards, "link": link}
+        approval.ask(context, read_job(parked.job), parked=parked, **given)
+
+    return ask
+
+
+def test_the_question_is_put_to_stewards(asks, airflow):
+    asks(stewards=["ada", "grace"])
+    (question,) = airflow.asked
     assert question["options"] == ["Approve", "Reject"]
     assert question["defaults"] == ["Reject"]
     assert question["assigned_users"] == [
         {"id": "ada", "name": "ada"},
-        {"id": "7", "name": "grace"},
+        {"id": "grace", "name": "grace"},
     ]
 
 
-def test_who_answers_may_write_why(context, asked):
-    approval.ask(context, subject="s", body="b", stewards={})
-    (question,) = asked
+def test_who_answers_may_write_why(asks, airflow):
+    asks()
+    (question,) = airflow.asked
     assert Param.deserialize(question["params"]["reason"], 1).resolve() is None  # may stay empty
     told = approval.Decision.of(
         answer("Reject", params_input={"reason": f" too fine {'x' * 2000}"})
@@ -135,39 +146,42 @@ def test_the_reason_of_a_decision_is_in_the_report(release, option):
     assert release.notifier.releases[-1]["decision_reason"] == "the <b>postcode</b>"
 
 
-def test_a_question_with_other_figures_is_not_asked(context, asked):
-    approval.ask(context, subject="s", body="k is 5", stewards={})
-    approval.ask(context, subject="s", body="k is 5", stewards={})
+@pytest.mark.parametrize("other", ["k is 6", "k is", "k is 5 ", "k is 5\n\n[The release](a)\nb"])
+def test_a_question_with_other_figures_is_not_asked(asks, airflow, other):
+    asks("k is 5")
+    asks("k is 5")
     with pytest.raises(ApprovalError, match="trigger a new run"):
-        approval.ask(context, subject="s", body="k is 6", stewards={})
-    assert len(asked) == 2
+        asks(other)
+    assert len(airflow.asked) == 3
 
 
-def test_a_question_without_its_link_is_the_same_question(context, asked):
+def test_a_question_without_its_link_is_the_same_question(asks, airflow):
     """The link comes from the catalogue, which another try may not reach."""
-    approval.ask(context, subject="s", body="k is 5", stewards={}, link="http://airflow/release")
-    approval.ask(context, subject="s", body="k is 5", stewards={})
-    assert [each["body"].split() for each in asked] == [
+    asks("k is 5", link="http://airflow/release")
+    asks("k is 5")
+    assert [each["body"].split() for each in airflow.asked] == [
         ["k", "is", "5", "[The", "release](http://airflow/release)"],
         ["k", "is", "5"],
     ]
 
 
-def test_a_question_to_other_stewards_is_not_asked(context, asked):
+@pytest.mark.parametrize(
+    ("first", "then"), [(["ada"], ["grace"]), (["ada"], ["ada", "grace"]), (["ada"], [])]
+)
+def test_a_question_that_would_not_reach_all_stewards_is_not_asked(asks, first, then):
     """Airflow leaves the question with the first stewards."""
-    approval.ask(context, subject="s", body="b", stewards={"ada": "ada"})
-    approval.ask(context, subject="s", body="b", stewards={"ada": "ada"})
+    asks(stewards=first)
+    asks(stewards=first)
     with pytest.raises(ApprovalError, match="its stewards have changed"):
-        approval.ask(context, subject="s", body="b", stewards={"grace": "grace"})
-    assert len(asked) == 2
+        asks(stewards=then)
 
 
-def test_what_was_asked_and_decided_is_kept_as_long_as_the_run(context, asked):
-    approval.ask(context, subject="s", body="b", stewards={})
-    approval.remember(context, PARKED, REJECTED)
-    kept_for = context["task_state_store"].kept_for
-    assert len(kept_for) == 2
-    assert all(kept is NEVER_EXPIRE for kept in kept_for.values())  # Airflow compares by identity
+@pytest.mark.parametrize("first", [["ada", "grace"], []])
+def test_a_question_that_reaches_more_than_may_answer_is_asked(asks, airflow, first):
+    """What others answer does not count."""
+    asks(stewards=first)
+    asks(stewards=["ada"])
+    assert len(airflow.asked) == 2
 
 
 GIVEN = Approval("a seal", "ada", "2025-06-01T12:00:00+00:00")
@@ -185,12 +199,18 @@ def waiting(context, tmp_path):
     return work, approval.Parked({}, work.root, work.token, "a seal", -1)
 
 
+def decided(context, parked, decision, state=approvals.DECIDED):
+    """The question about a release, after somebody has answered."""
+    asked = questions.open_question(context, parked._asdict(), "a digest")
+    return questions.note(context, asked, state, decision)
+
+
 @pytest.mark.parametrize("decision", [APPROVED, REJECTED])
 def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, decision):
     work, parked = waiting
     assert approval.earlier_decision(context, {work.root}) is None
-    approval.remember(context, parked, decision)
-    assert approval.earlier_decision(context, {work.root}) == (parked, decision)
+    asked = decided(context, parked, decision)
+    assert approval.earlier_decision(context, {work.root}) == (asked, decision)
     assert approval.earlier_decision(context, {"/another/work"}) is None
     work.create()
     assert approval.earlier_decision(context, {work.root}) is None
@@ -199,12 +219,32 @@ def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, d
 def test_a_denial_stands_when_it_was_carried_out_and_an_approval_does_not(context, waiting):
     work, parked = waiting
     work.remove()
-    approval.remember(context, parked, REJECTED)
-    assert approval.earlier_decision(context, {work.root}) == (parked, REJECTED)
-    # The run was cleared, and its job now has another output.
-    assert approval.earlier_decision(context, {"/another/work"}) is None
-    approval.remember(context, parked, APPROVED)
+    for state in (approvals.DECIDED, approvals.USED):
+        asked = decided(context, parked, REJECTED, state)
+        assert approval.earlier_decision(context, {work.root}) == (asked, REJECTED)
+        # The run was cleared, and its job now has another output.
+        assert approval.earlier_decision(context, {"/another/work"}) is None
+        decided(context, parked, APPROVED, state)
+        assert approval.earlier_decision(context, {work.root}) is None
+
+
+@pytest.mark.parametrize("state", [approvals.USED, approvals.CLOSED])
+def test_an_approval_is_used_once_and_not_after_the_question_was_closed(context, waiting, state):
+    work, parked = waiting
+    decided(context, parked, APPROVED, state)
     assert approval.earlier_decision(context, {work.root}) is None
+
+
+def test_without_the_catalogue_there_is_no_decision(context, waiting, monkeypatch, tmp_path):
+    """It fails, unless runs may publish without it: those that ask never do."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "no.db"))
+    with pytest.raises(OSError):
+        approval.earlier_decision(context, {waiting[0].root})
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__WITHOUT_CATALOGUE", "publish")
+    assert approval.earlier_decision(context, {waiting[0].root}) is None
+    with pytest.raises(OSError):
+        questions.open_question(context, waiting[1]._asdict(), "a digest")
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)
@@ -260,8 +300,8 @@ WAITING = make(state="waiting")
 class Release:
     """A `wrap_up` whose release passes its check; ``done`` is what became of that."""
 
-    def __init__(self, context, job, asked):
-        self.context, self.asked, self.job = context, asked, job
+    def __init__(self, context, job, airflow):
+        self.context, self.airflow, self.job = context, airflow, job
         self.output = job["output"]
         self.done = []
         self.stewards = ()
@@ -293,7 +333,15 @@ class Release:
             self.task.execute(self.context)
         return json.loads(json.dumps(caught.value.kwargs))
 
+    @property
+    def asked(self):
+        return self.airflow.asked
+
     def decide(self, parked, event):
+        who = event.get("responded_by_user")
+        if who:
+            chosen = tuple(event["chosen_options"])
+            self.airflow.answer = Answer(chosen, who["id"], who["name"], AT.isoformat())
         return self.task.decided(self.context, **parked, event=event)
 
     def reject(self, parked):
@@ -313,9 +361,9 @@ class Release:
 
 
 @pytest.fixture
-def release(monkeypatch, context, job, asked):
+def release(monkeypatch, context, job, airflow):
     job["require_approval"] = True
-    release = Release(context, job, asked)
+    release = Release(context, job, airflow)
 
     def publish(_job, *, work, approval, progress):
         release.done.append(("published", approval))
@@ -685,7 +733,7 @@ def test_a_release_whose_report_is_damaged_is_discarded_too(release, report):
 
 def test_what_follows_is_skipped_before_anything_can_fail(release, monkeypatch):
     parked = release.park()
-    parked["parked"]["job"] = {"k": "no job"}
+    monkeypatch.setattr(storage, "load_job", Mock(side_effect=JobError("k: no number")))
     with pytest.raises(AirflowFailException):
         release.decide(parked, answer("Reject"))
     assert release.done == ["skipped"]
