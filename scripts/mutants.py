@@ -47,6 +47,16 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.pipeline.overlap_check": (),
     "mondrian_ops.pipeline.replacement": (),
     "mondrian_ops.pipeline.wrap_up": (),
+    "mondrian_ops.operators.approval": (
+        "approvers",
+        "_askers",
+        "_refuse_other_question",
+        "taken",
+        "confirmed",
+        "_why_not",
+        "earlier_decision",
+    ),
+    "mondrian_ops.catalogue.approvals": (),
     "mondrian_ops.catalogue.people": (),
     "mondrian_ops.catalogue.persons": (),
     "mondrian_ops.catalogue.publication": (),
@@ -88,6 +98,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
 }
 
 TESTS = (
+    "tests/unit/catalogue/test_approvals.py",
     "tests/unit/catalogue/test_persons.py",
     "tests/unit/catalogue/test_publication.py",
     "tests/unit/storage/test_parquet_files.py",
@@ -108,8 +119,10 @@ TESTS = (
     "tests/unit/core/test_widths.py",
     "tests/unit/engines/test_release_check.py",
     "tests/unit/engines/test_spark_submit.py",
+    "tests/unit/operators/test_approval.py",
     "tests/unit/pipeline/",
     "tests/unit/series/",
+    "tests/integration/attacks/test_forged_approvals.py",
     "tests/integration/test_counterfeits.py",
     "tests/integration/test_intersection.py",
     "tests/integration/test_people_released_before.py",
