@@ -21,14 +21,18 @@ class Request(NamedTuple):
 
 
 @contextmanager
-def http_server(answer: Callable[[Request], tuple[int, str]]) -> Iterator[int]:
-    """A server that answers with a status and a text; gives its port."""
+def http_server(
+    answer: Callable[[Request], tuple[int, str] | tuple[int, str, str]],
+) -> Iterator[int]:
+    """A server that answers with a status, a text and perhaps its type; gives its port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-            status, text = answer(Request(self.command, self.path, dict(self.headers), body))
+            status, text, *kind = answer(Request(self.command, self.path, dict(self.headers), body))
             self.send_response(status)
+            for each in kind:
+                self.send_header("Content-Type", each)
             self.end_headers()
             self.wfile.write(text.encode())
 

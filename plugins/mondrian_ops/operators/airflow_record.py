@@ -102,7 +102,9 @@ def airflow_record(entry_id: str, password: str) -> AirflowRecord:
                 "api_url to where tasks reach it"
             )
         time.sleep(_PAUSE_S)
-    if answer.status_code != httpx.codes.OK:
+    # Airflow answers addresses that it does not know with the page of its UI.
+    is_told = answer.headers.get("Content-Type", "").startswith("application/json")
+    if answer.status_code != httpx.codes.OK or not is_told:
         raise ApprovalError(
             f"approval: Airflow's API server at {url} {problem} when it was asked who answered; "
             "see that it has the plugin mondrian_ops and the same catalogue as the tasks, or set "

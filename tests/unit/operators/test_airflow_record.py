@@ -30,7 +30,8 @@ def server(monkeypatch):
 
     def answer(request):
         asked.append(request)
-        return answers.pop(0)
+        status, text = answers.pop(0)
+        return status, text, "text/html" if text.startswith("<") else "application/json"
 
     monkeypatch.setattr(module, "_PAUSE_S", 0.0)
     with http_server(answer) as port:
@@ -47,7 +48,7 @@ def test_the_api_server_is_asked_with_the_password_beside_the_execution_api(serv
     (request,) = asked
     assert request.path == "/mondrian_ops_record/an_id"
     headers = {name.casefold(): value for name, value in request.headers.items()}
-    assert headers["x-mondrian-ops-password"] == "a password"
+    assert headers["x-mondrian-ops-question"] == "a password"
 
 
 def test_who_changed_the_run_is_known_to_the_second(server):
@@ -84,10 +85,12 @@ def test_a_server_that_stays_away_is_an_error_that_a_retry_may_cure(server, monk
         airflow_record("an_id", "a password")
 
 
-def test_a_server_without_the_plugin_is_a_final_error(server):
+@pytest.mark.parametrize("status", [404, 200])
+def test_a_server_without_the_plugin_is_a_final_error(server, status):
+    """Airflow shows its UI at every address that it does not know."""
     answers, _asked, _url = server
-    answers.append((404, "<html>"))
-    with pytest.raises(ApprovalError, match=r"answered 404.*plugin mondrian_ops"):
+    answers.append((status, "<html>"))
+    with pytest.raises(ApprovalError, match=rf"answered {status}.*plugin mondrian_ops"):
         airflow_record("an_id", "a password")
 
 
