@@ -453,8 +453,9 @@ def test_a_rejected_release_is_not_approved_by_the_state_of_its_task(watched, ru
     assert "rejected by" in watched.airflow.log_of(*run, task)
 
 
-def clear_wrap_up(watched, run, task):
+def clear_wrap_up(watched, run, task, **more):
     body = {"dry_run": False, "dag_run_id": run[1], "task_ids": ["wrap_up"], "only_failed": False}
+    body |= more
     watched.airflow.request("POST", f"/api/v2/dags/{run[0]}/clearTaskInstances", body)
     assert watched.airflow.comes_true(lambda: wrap_ups(watched, run)[0]["id"] != task["id"])
 
@@ -474,7 +475,7 @@ def test_a_release_whose_task_is_marked_as_success_is_not_published(watched, run
     answer(watched, run, task, "Approve")  # Airflow takes it
     assert wrap_ups(watched, run)[0]["state"] == "success"
     assert not watched.output("marked").exists()
-    clear_wrap_up(watched, run, task)
+    clear_wrap_up(watched, run, task, include_downstream=True)
     state, _tasks = answered(watched, run, "Approve")  # to the question that is asked anew
     assert state == "success"
     assert published(watched.output("marked")) == 2000
