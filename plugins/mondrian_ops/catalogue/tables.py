@@ -31,7 +31,7 @@ __all__ = [
     "waiting",
 ]
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 """The revision of the last migration."""
 
 VERSIONS = "mondrian_ops_version"
