@@ -12,7 +12,7 @@ from mondrian_ops.core.encoding import ticks_per_day, value_type
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.widths import Width
 
-__all__ = ["check_width", "is_measurable", "near_ends"]
+__all__ = ["check_width", "is_measurable", "is_of_time", "near_ends"]
 
 # What is this much further apart than the width is still near. The check of the release takes less
 # for near, so that it never finds fault with what was cut because of a rounded number.
@@ -32,6 +32,7 @@ def is_measurable(type_: pa.DataType) -> bool:
 
 def is_of_time(type_: pa.DataType) -> bool:
     """Whether the type is one of dates, times of day, or moments."""
+    type_ = value_type(type_)
     return bool(pa.types.is_date(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_))
 
 

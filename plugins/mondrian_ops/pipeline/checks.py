@@ -19,7 +19,7 @@ from mondrian_ops.core.errors import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.near_values import check_width
+from mondrian_ops.core.near_values import check_width, is_measurable, is_of_time
 from mondrian_ops.core.widths import widths_of
 from mondrian_ops.engines.handover import RunState
 from mondrian_ops.report.statements import undone
@@ -34,6 +34,7 @@ __all__ = [
     "open_input",
     "policies_unknown",
     "refuse_undone",
+    "warn_of_numbers",
     "warn_of_undone",
 ]
 
@@ -217,3 +218,16 @@ def warn_of_undone(state: RunState) -> None:
     """Log a warning for each column that undoes the work."""
     for text in undone(state.dependencies):
         _log.warning("%s", text)
+
+
+def warn_of_numbers(job: Job, source: storage.Source) -> None:
+    """Log a warning for each number or date whose values ``l`` counts, however close they are."""
+    for name in job.sensitive if job.l is not None else ():
+        if name not in job.l_width and is_measurable(source.schema.field(name).type):
+            example = "30 days" if is_of_time(source.schema.field(name).type) else "10 %"
+            _log.warning(
+                "l counts the different values of %r, however close to one another; set a width in "
+                "l_width, such as %s",
+                name,
+                example,
+            )

@@ -25,6 +25,7 @@ from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
     hierarchies_of,
+    warn_of_numbers,
     warn_of_undone,
 )
 from mondrian_ops.pipeline.partition import steps
@@ -81,6 +82,7 @@ def anonymize(
             "compare it with; remove schema, or run the job on files"
         )
     check_columns(job, source)
+    warn_of_numbers(job, source)
     check_rows(job, source.rows)
     hierarchies = hierarchies_of(job)
     rows, seed = source.rows, job.partitioning.seed

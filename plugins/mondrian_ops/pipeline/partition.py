@@ -42,6 +42,7 @@ from mondrian_ops.pipeline.checks import (
     hierarchies_of,
     open_input,
     refuse_undone,
+    warn_of_numbers,
     warn_of_undone,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing
@@ -160,6 +161,7 @@ def begin(
 
         types = contract.known_types(job)
     dataset = _opened(job, slots, types)
+    warn_of_numbers(job, dataset.source)
     if job.series is not None:
         series.settle(job)
         series.check_types(job, dataset.source)

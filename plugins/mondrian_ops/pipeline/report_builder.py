@@ -78,6 +78,7 @@ def assembled(
             )
             if note
         ],
+        sensitive={name: each.to_report() for name, each in count.figures.sensitive.items()},
         series=None if night is None else _night(night, waiting, boundaries, job.k),
         **(maker or {}),
     ).to_dict()

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mondrian_ops.report.document import Columns, Report
-from mondrian_ops.report.statements import limits_of, published_raw, undone
+from mondrian_ops.report.limits import limits_of
+from mondrian_ops.report.statements import published_raw, undone
 from mondrian_ops.version import __version__
 
 __all__ = ["build", "merge_attributes"]
@@ -39,6 +40,7 @@ def build(
     run_type: str | None = None,
     series: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
+    sensitive: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Report:
     """The report of one run.
 
@@ -60,6 +62,7 @@ def build(
         the columns of a pandas index, which are left out.
     dependencies: ``core.dependencies.Finding`` as dicts.
     made_by, requested_by, run_type: see :func:`statements.maker` and :func:`statements.requested`.
+    sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
     generalizations: how each quasi-identifier was generalized, by name.
     recoding: of algorithms that recode whole columns: ``levels``, the generalization level of each
         attribute, their own ``metrics``, a ``summary`` in words, and other keys for the report.
@@ -103,6 +106,7 @@ def build(
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": how} if how else {}),
         "attributes": attributes,
+        **({"sensitive": {n: dict(each) for n, each in sensitive.items()}} if sensitive else {}),
         "fragments": [_fragment(summary) for summary in summaries],
         "partitioning": dict(partitioning),
         "cut": dict(cut),

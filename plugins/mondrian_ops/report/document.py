@@ -10,11 +10,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from functools import cache
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+from mondrian_ops.report.json_reading import ReportError, as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
 from mondrian_ops.version import __version__
 
@@ -30,6 +29,7 @@ __all__ = [
     "Report",
     "ReportError",
     "ReportedJob",
+    "Sensitive",
     "SeriesNight",
     "SharedBoundaries",
     "Source",
@@ -45,11 +45,6 @@ NAMELESS = "''"
 """What is shown for a column whose name is empty."""
 
 Names = tuple[str, ...]
-_LARGEST = 10**30  # so that no sum or ratio of figures overflows a float
-
-
-class ReportError(ValueError):
-    """The content is not a report, or its layout is one that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +57,7 @@ class ReportedJob:
     diversity: str = "distinct"
     c: float | None = None
     missing_sensitive: str | None = None
+    l_width: Mapping[str, str] = field(default_factory=dict)
     entity_id: Any = None
     algorithm: str = "mondrian"
     output: str | None = None
@@ -180,6 +176,22 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitive:
+    """What the classes tell about a sensitive column; None where it was not measured.
+
+    ``narrow``: the share of the people who are in classes all whose values lie within ``width`` of
+    one another. ``gain``: by how much a class raises the share of a value at most, from
+    ``gain_from`` of all rows to ``gain_to`` of its rows (beta-likeness).
+    """
+
+    width: str | None = None
+    narrow: float | None = None
+    gain: float | None = None
+    gain_from: float | None = None
+    gain_to: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
     """A fragment; ``where`` is its condition as people may see it."""
 
@@ -207,7 +219,7 @@ class Columns:
     @classmethod
     def of(cls, columns: object) -> Columns:
         """The columns in a JSON-able dict. Raises ReportError."""
-        roles: Columns = _read_part(cls, columns, "columns")
+        roles: Columns = read_part(cls, columns, "columns")
         return roles
 
     @property
@@ -309,6 +321,7 @@ class Report:
     levels: Mapping[str, Any] = field(default_factory=dict)
     recoding: Recoding | None = None
     attributes: Mapping[str, Attribute]
+    sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     fragments: tuple[Fragment, ...] = ()
     partitioning: Partitioning | None = None
     cut: Choice | None = None
@@ -328,15 +341,15 @@ class Report:
         """The report itself, or the one in a JSON-able dict. Raises ReportError, with the place."""
         if isinstance(report, Report):
             return report
-        if _object(report, "").get("schema_version", 1) != SCHEMA_VERSION:
-            raise _wrong("schema_version", f"this version reads {SCHEMA_VERSION}")
-        read: Report = _read_part(cls, _with_figures(report), "")
+        if as_object(report, "").get("schema_version", 1) != SCHEMA_VERSION:
+            raise wrong("schema_version", f"this version reads {SCHEMA_VERSION}")
+        read: Report = read_part(cls, _with_figures(report), "")
         if read.job.k < 1:
-            raise _wrong("job.k", "1 or more was expected")
+            raise wrong("job.k", "1 or more was expected")
         try:
             return replace(read, content=copy.deepcopy(report))
         except RecursionError:
-            raise _wrong("", "it is nested too deeply") from None
+            raise wrong("", "it is nested too deeply") from None
 
     @classmethod
     def from_json(cls, content: bytes) -> Report:
@@ -344,7 +357,7 @@ class Report:
         try:
             report = json.loads(content)
         except (ValueError, RecursionError):
-            raise _wrong("", "it is not JSON, or nested too deeply") from None
+            raise wrong("", "it is not JSON, or nested too deeply") from None
         return cls.of(report)
 
     @property
@@ -372,6 +385,7 @@ class Report:
         return replace(
             self,
             attributes={name or NAMELESS: part for name, part in self.attributes.items()},
+            sensitive={name or NAMELESS: each for name, each in self.sensitive.items()},
             levels={name or NAMELESS: level for name, level in self.levels.items()},
             columns=replace(columns, **roles),
         )
@@ -432,78 +446,6 @@ def _with_figures(report: Mapping[str, Any]) -> Mapping[str, Any]:
     outcome = report.get("outcome")
     ended = isinstance(outcome, Mapping) and outcome.get("state") in _UNPUBLISHED
     return report if not ended or report.keys() & _NO_FIGURES else {**report, **_NO_FIGURES}
-
-
-def _wrong(where: str, problem: str) -> ReportError:
-    place = where or "the whole"
-    return ReportError(f"the report is damaged, or of another version: {place}: {problem}")
-
-
-_types_of = cache(get_type_hints)
-
-
-def _read(kind: Any, value: object, where: str) -> Any:
-    """A JSON value as a type that fields of this module have; ``where`` is its path."""
-    if kind is Any:
-        return value
-    if is_dataclass(kind):
-        return _read_part(kind, value, where)
-    if isinstance(kind, UnionType):  # ends with None; of two other types the second is a mapping
-        *kinds, _ = get_args(kind)
-        one = kinds[-1] if isinstance(value, Mapping) else kinds[0]
-        return None if value is None else _read(one, value, where)
-    if get_origin(kind) is Mapping:
-        of_values = get_args(kind)[1]
-        items = _object(value, where).items()
-        return {name: _read(of_values, item, f"{where}.{name}") for name, item in items}
-    if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind), value, where)
-    return _read_plain(kind, value, where)
-
-
-def _read_part(part: Any, value: object, where: str) -> Any:
-    members, values = _object(value, where), {}
-    for each in fields(part):
-        path = f"{where}.{each.name}".lstrip(".")
-        if each.name in members and each.name != "content":
-            values[each.name] = _read(_types_of(part)[each.name], members[each.name], path)
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise _wrong(path, "it is missing")
-    return part(**values)
-
-
-def _read_tuple(kinds: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:
-    """Values of one type (``tuple[x, ...]``), or of one type each."""
-    if not isinstance(value, list | tuple):
-        raise _wrong(where, "a list was expected")
-    if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(value)
-    if len(kinds) != len(value):
-        raise _wrong(where, f"{len(kinds)} values were expected")
-    return tuple(
-        _read(kind, item, f"{where}.{at}")
-        for at, (kind, item) in enumerate(zip(kinds, value, strict=True))
-    )
-
-
-def _read_plain(kind: type, value: object, where: str) -> Any:
-    """A text, a truth value, a count (``int``) or a finite number (``float``)."""
-    kinds = (int, float) if kind is float else kind
-    if not isinstance(value, kinds) or isinstance(value, bool) != (kind is bool):
-        raise _wrong(where, f"{_EXPECTED[kind]} was expected")
-    least = 0 if kind is int else -_LARGEST
-    if isinstance(value, int | float) and not least <= value <= _LARGEST:
-        raise _wrong(where, f"{_EXPECTED[kind]} from {least:g} to {_LARGEST:g} was expected")
-    return value
-
-
-_EXPECTED = {str: "a text", bool: "true or false", int: "a count", float: "a number"}
-
-
-def _object(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise _wrong(where, "an object was expected")
-    return value
 
 
 def json_content(report: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 from mondrian_ops.report import outcome, statements
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
+from mondrian_ops.report.sensitive import gains, narrow_classes
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>&:/@])")
 
@@ -66,6 +67,10 @@ def _figures(report: Report) -> str:
         ("Lost per column", lost),
         ("Risk", f"at most {percent(risk.prosecutor_max)}, on average "
                  f"{percent(risk.prosecutor_avg)}"),
+        *((f"Similar values of {escaped(name)}", f"{share} {escaped(note)}")
+          for name, share, note in narrow_classes(report)),
+        *((f"Highest gain of {escaped(name)}", f"{gain}: {escaped(note)}")
+          for name, gain, note in gains(report)),
     )  # fmt: skip
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in lines)])
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.report import outcome
 from mondrian_ops.report.number_format import number, percent
+from mondrian_ops.report.sensitive import similar, spread
 
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Choice, Columns, Partitioning, Report
@@ -26,7 +27,6 @@ __all__ = [
     "guarantees",
     "headline",
     "is_published",
-    "limits_of",
     "maker",
     "night",
     "numberlike",
@@ -103,6 +103,7 @@ def guarantees(report: Report) -> list[Guarantee]:
             f"{number(job.c)} times as frequent as the value of rank {number(job.l)} and all rarer "
             "ones together.",
         }.get(job.diversity, "")
+        meaning += spread(job)
         if job.missing_sensitive == "value":
             meaning += " A missing value counts as a value."
         reached = report.achieves("l")
@@ -277,9 +278,9 @@ def _undone(finding: Mapping[str, Any]) -> str:
 
 
 def first(report: Report) -> list[str]:
-    """What a report begins with: its raw columns, and what columns undo."""
+    """What a report begins with: its raw columns, what columns undo, and values that are alike."""
     raw = published_raw(report.columns)
-    return [*([raw] if raw else []), *report.dependencies.notes]
+    return [*([raw] if raw else []), *report.dependencies.notes, *similar(report)]
 
 
 def maker(made_by: object) -> str:
@@ -403,95 +404,3 @@ def used(choice: Choice) -> str:
     else:
         text = f"{choice.used} (the job says {choice.asked})"
     return text if choice.reason in (None, "", "asked for") else f"{text}; {choice.reason}"
-
-
-def limits_of(
-    job: Mapping[str, Any],
-    columns: Columns,
-    generalizations: Mapping[str, str],
-    split_classes: int = 0,
-) -> str:
-    """What a release does not prevent, given its job (``Job.to_dict()``) and columns.
-
-    ``split_classes``: equivalence classes of which some file holds fewer than k rows.
-    """
-    algorithm = (
-        "Somebody who knows the algorithm can undo a part of what it did (minimality, downcoding)"
-    )
-    if _has_tight_intervals(job, generalizations):
-        algorithm += "; tight intervals show their ends, a grid does not"
-    sentences = [
-        "k-anonymity makes it hard to link a row to a person by the quasi-identifiers listed here, "
-        "and does nothing else.",
-        _limits_of_sensitive(job),
-        _limits_of_unlisted(columns),
-        f"{algorithm}.",
-        _SPLIT_CLASSES if split_classes else "",
-        _PERSONS_IN_CLASSES if job.get("entity_id") else _ROWS_OF_A_PERSON,
-        "Somebody who has several releases about the same people can intersect them.",
-    ]
-    return " ".join(filter(None, sentences))
-
-
-_SPLIT_CLASSES = (
-    "Some equivalence classes lie in several files, one of which holds fewer than k of their rows, "
-    "and a file shows which fragment its rows belong to: pass the rows on as one table, or raise "
-    "partitioning.max_rows."
-)
-_ROWS_OF_A_PERSON = "A person who has several rows counts as several persons."
-_PERSONS_IN_CLASSES = (
-    "If most rows of a class are one person's, so are most of its sensitive values."
-)
-
-
-def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
-    if not job.get("sensitive"):
-        return (
-            "No column is named sensitive, so nothing keeps the rows of a class from having the "
-            "same value in a column that should stay secret (homogeneity)."
-        )
-    if job.get("t") is not None:
-        return (
-            "t limits what a class reveals about the sensitive columns, but does not reduce it to "
-            "nothing."
-        )
-    if job.get("l") is None:
-        return (
-            "The job requires neither l nor t: a class whose rows share a sensitive value reveals "
-            "it."
-        )
-    limits = (
-        "l-diversity does not prevent inference from values that are skewed or similar (t does), "
-        "or by somebody who can rule some of them out."
-    )
-    if job.get("missing_sensitive") == "value":
-        limits += (
-            " A missing value counts as a value: in a class with one other value, whoever knows "
-            "that a person's value is present knows the value."
-        )
-    return limits
-
-
-def _limits_of_unlisted(columns: Columns) -> str:
-    if not columns.raw:
-        return ""
-    some = f"{len(columns.raw)} columns" if len(columns.raw) > 1 else "a column"
-    return (
-        f"The job publishes {some} unchanged without a role, and somebody may know such a "
-        "value: no risk in this report covers that."
-    )
-
-
-def _has_tight_intervals(job: Mapping[str, Any], generalizations: Mapping[str, str]) -> bool:
-    """Whether some quasi-identifier may be published as an interval between values of the data."""
-    if job.get("algorithm") in ("samarati", "tds"):
-        return False
-    series = job.get("series")
-    if isinstance(series, Mapping) and series.get("boundaries") == "stable":
-        return False
-    on_grid = {
-        each["name"]
-        for each in job.get("quasi_identifiers", ())
-        if isinstance(each, Mapping) and each.get("grid") is not None
-    }
-    return any(how == "interval" and name not in on_grid for name, how in generalizations.items())

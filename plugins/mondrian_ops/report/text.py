@@ -9,6 +9,7 @@ from typing import Any
 from mondrian_ops.report import number_format, outcome, statements
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
+from mondrian_ops.report.sensitive import gains, narrow_classes
 
 MAX_FRAGMENTS = 16
 MAX_ATTRIBUTES = 40
@@ -83,10 +84,19 @@ def _figures(report: Report, width: int) -> list[str]:
         ("information lost", f"GCP {percent(metrics.GCP)}, LM {percent(metrics.LM)}, "
                              f"NCP {number(metrics.NCP, 1)}"),
         ("class size", f"DP {number(metrics.DP)}, C_avg {number(metrics.C_avg)}"),
+        *_sensitive(report),
         ("time", ", ".join(f"{phase.replace('_', ' ')} {number_format.seconds(taken)}"
                            for phase, taken in report.timings_s.items())),
     )  # fmt: skip
     return _hanging(pairs, 18, width)
+
+
+def _sensitive(report: Report) -> list[tuple[str, str]]:
+    similar = [
+        (f"similar {name}", f"{share} {note}") for name, share, note in narrow_classes(report)
+    ]
+    gained = [(f"gain of {name}", f"{gain}: {note}") for name, gain, note in gains(report)]
+    return [(_short(printable(name), 16), text) for name, text in (*similar, *gained)]
 
 
 def _attributes(report: Report, width: int, paint: Paint) -> list[str]:

@@ -11,44 +11,6 @@ from mondrian_ops.report import Report, statements
 from report_samples import make
 
 
-@pytest.mark.parametrize(
-    ("job", "text", "other_text"),
-    [
-        ({"l": None}, "No column is named sensitive", "l-diversity"),
-        ({"l": None, "sensitive": ["income"]}, "requires neither l nor t", "t limits"),
-        ({"sensitive": ["income"]}, "l-diversity does not prevent", "neither"),
-        ({"sensitive": ["income"], "t": 0.2}, "t limits what a class", "l-diversity"),
-        ({}, "tight intervals", "several files"),
-        (
-            {"quasi_identifiers": [{"name": "age", "grid": 5}, {"name": "zip", "grid": 9}]},
-            "algorithm can undo",
-            "tight intervals",
-        ),
-        ({"algorithm": "samarati"}, "algorithm can undo", "tight intervals"),
-        ({"series": {"boundaries": "nightly"}}, "tight intervals", "several files"),
-        ({"series": {"boundaries": "stable"}}, "algorithm can undo", "tight intervals"),
-        ({"entity_id": "person"}, "intersect them", "has several rows"),
-    ],
-)
-def test_limits_are_those_of_the_job(job, text, other_text):
-    limits = make(job=job)["limits"]
-    assert limits.startswith("k-anonymity makes it hard to link")
-    assert text in limits
-    assert other_text not in limits
-    assert "The job publishes a column unchanged without a role" in limits
-
-
-def test_limits_say_where_files_tell_more_than_the_table():
-    assert "several files" in make(partitioning={"split_classes": 2})["limits"]
-    assert "several files" not in make(partitioning={"split_classes": 0})["limits"]
-
-
-def test_limits_count_the_columns_published_unchanged():
-    columns = {"unlisted": ["a", "b"], "unlisted_policy": "publish"}
-    assert "publishes 2 columns unchanged without a role" in make(columns=columns)["limits"]
-    assert "without a role" not in make(columns={**columns, "unlisted_policy": "drop"})["limits"]
-
-
 def test_what_columns_undo_is_said_once_for_each_of_them() -> None:
     def finding(column: str, how: str, share: float, **keys: object) -> dict[str, object]:
         return {"column": column, "how": how, "share": share, "quasi_identifier": None,
