@@ -59,6 +59,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 
+MAX_CHARACTERS = 4096
+"""Of each parameter of an address. A path is no longer; SQLite compares no text of 50,000 bytes."""
+
 MAX_CARDS = 8
 SPARK_POINTS = 60
 
@@ -105,6 +108,14 @@ def create(
 def _reader(request: Request, user: GetUserDep) -> Reader:
     if b"%00" in request.scope["query_string"] or "\0" in request.scope["path"]:
         raise HTTPException(400, "The address has a NUL character, which no text here has.")
+    given = [
+        *request.path_params.values(),
+        *(text for _, text in request.query_params.multi_items()),
+    ]
+    if any(len(text) > MAX_CHARACTERS for text in given):
+        raise HTTPException(
+            400, f"The address has a parameter of more than {MAX_CHARACTERS:,} characters."
+        )
     return Reader(request.app.state.open_catalogue, user)
 
 

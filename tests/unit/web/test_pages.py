@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import pytest
+from fastapi.dependencies.utils import get_flat_dependant
 
 from html_page import page_at
-from mondrian_ops.web.pages import MEDIA_TYPES, STATIC
+from mondrian_ops.web.pages import MAX_CHARACTERS, MEDIA_TYPES, STATIC
 from releases import entry, entry_id, keep, keep_entry, report_of
 from report_samples import HOSTILE
 
@@ -158,3 +160,41 @@ def test_browsers_may_keep_style_and_scripts(client, name):
 )
 def test_an_address_with_a_wrong_parameter_is_refused(client, path):
     page_at(client, path, 400)
+
+
+def addresses(client, text):
+    """For each parameter of each route: its name, and a path and query in which it is this text."""
+    app = client.app.routes[-1].app
+    for route in app.routes:
+        path = route.path.lstrip("/").replace(":path", "")
+        inside = {each.alias: "x" for each in route.dependant.path_params}
+        asked = get_flat_dependant(route.dependant).query_params
+        required = {each.alias: "x" for each in asked if each.field_info.is_required()}
+        for name in inside:
+            yield name, path.format(**{**inside, name: text}), required
+        for name in (each.alias for each in asked):
+            yield name, path.format(**inside), {**required, name: text}
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 60_000, "%" * 20_000, "9" * 60_000], ids=["letters", "signs", "digits"]
+)
+def test_no_parameter_is_too_long_for_any_page(client, catalogue, text):
+    keep(catalogue, 1)
+    names = []
+    for name, path, query in addresses(client, text):
+        answer = client.get(path, params=query)
+        assert answer.status_code in (400, 404), (path[:40], name, answer.status_code)
+        names.append(name)
+    assert {"dataset", "state", "dag_id", "run_id", "sort", "order", "page", "id", "entry_id",
+            "name", "rest"} == set(names)  # fmt: skip
+
+
+@pytest.mark.parametrize("letter", ["x", "%", "/", "\u0390", "\ufb03", "\U0001f600"])
+@pytest.mark.parametrize("name", ["dataset", "state", "dag_id", "run_id", "sort", "order"])
+def test_a_parameter_may_be_as_long_as_a_path(client, catalogue, name, letter):
+    """Letters that become several when case does not count; and signs of a pattern."""
+    keep(catalogue, 1)
+    page_at(client, f"releases?{urlencode({name: letter * MAX_CHARACTERS})}")
+    page = page_at(client, f"releases?{urlencode({name: letter * (MAX_CHARACTERS + 1)})}", 400)
+    assert "a parameter of more than 4,096 characters" in page.text
