@@ -318,6 +318,8 @@ class Declared:
             NoCastError: no value of the column's type has one.
             MixedTimesError: some times have a zone, others have none.
         """
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
         if self.name == "text" and is_text(column.type):
             return
         if self.name == "decimal":
@@ -343,9 +345,7 @@ class Declared:
         guess.add(column.cast(pa.string()))
         if not guess.filled:
             return True
-        if self.name in ("number", "float"):
-            return guess.name in _NUMBERS
-        if self.name == "decimal":
+        if self.name in ("number", "float", "decimal"):
             return guess.name in _NUMBERS
         return guess.name == self.name
 
@@ -479,6 +479,8 @@ def _of_values(column: pa.Array, name: str, type_: pa.DataType) -> pa.Array:
         raise NoCastError
     if name == "text":
         return text_of(column).cast(type_)
+    if pa.types.is_float16(column.type):  # which Arrow cannot compare
+        column = column.cast(pa.float32())
     return _exactly(column, type_)
 
 

@@ -182,12 +182,16 @@ def _arrow_table(table: Any, named: Collection[str]) -> CallersTable:
             read = pa.RecordBatchReader.from_stream(table).read_all()
         elif hasattr(table, "__arrow_c_array__"):
             read = pa.Table.from_batches([pa.record_batch(table)])
+    except MemoryError:
+        raise
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
             f"the table, a {_type_name(table)}, cannot be read as Arrow: it is no table, or a "
             "column has a type that pyarrow does not know; convert that column to text, a number "
             "or a date"
         ) from None
+    except Exception as error:
+        raise _no_result(table, error) from None
     if read is None:
         raise InputError(f"the table is a {_type_name(table)}; pass {_KINDS}{_remedy(table)}")
     if is_relation:
@@ -197,6 +201,14 @@ def _arrow_table(table: Any, named: Collection[str]) -> CallersTable:
 
 def _type_name(table: Any) -> str:
     return f"{type(table).__module__}.{type(table).__qualname__}".removeprefix("builtins.")
+
+
+def _no_result(table: Any, error: Exception) -> InputError:
+    """The error about a query that fails; its own text may quote a value."""
+    return InputError(
+        f"the table, a {_type_name(table)}, cannot be computed ({type(error).__name__}); run its "
+        "query alone to see why"
+    )
 
 
 def _remedy(table: Any) -> str:
@@ -316,7 +328,7 @@ class PolarsFrame(CallersTable):
 
     def __init__(self, frame: Any) -> None:
         self._is_lazy = not hasattr(frame, "height")
-        self._frame = frame.collect() if self._is_lazy else frame
+        self._frame = _collected(frame) if self._is_lazy else frame
         self.names, self.index = list(self._frame.columns), []
         self.rows = self._frame.height
 
@@ -345,6 +357,15 @@ class PolarsFrame(CallersTable):
     def hand_out(self, released: pa.Table, raw: Collection[str]) -> tuple[Any, pa.Table]:
         returned, read = super().hand_out(released, raw)
         return (returned.lazy() if self._is_lazy else returned), read
+
+
+def _collected(frame: Any) -> Any:
+    try:
+        return frame.collect()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _no_result(frame, error) from None
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -156,6 +156,13 @@ def test_a_text_that_is_no_value_of_a_type_is_found(name, text):
         ("decimal", pa.array([2**63 - 1]), [Decimal(2**63 - 1)]),
         ("date", pa.array([datetime.datetime(2024, 1, 31)]), [datetime.date(2024, 1, 31)]),
         ("date", pa.array(["2024-01-31"]).dictionary_encode(), [datetime.date(2024, 1, 31)]),
+        ("decimal", pa.array(["250.10", "2"]).dictionary_encode(), [Decimal("250.1"), Decimal(2)]),
+        (
+            "timestamp",
+            pa.array(["2024-01-31 10:00Z"]).dictionary_encode(),
+            [datetime.datetime(2024, 1, 31, 10, tzinfo=datetime.UTC)],
+        ),
+        ("integer", pa.array([7.0]).cast(pa.float16()), [7]),
     ],
 )
 def test_values_change_their_type_where_none_is_changed(name, column, values):

@@ -92,6 +92,19 @@ def test_what_is_no_table_is_refused(table, remedy):
         anonymize(table, JOB)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pl.LazyFrame({"age": ["secret"]}).cast(pl.Int64),
+        lambda: relation("CAST(if(row = 3, 'secret', '1') AS INTEGER) AS x")[1],
+    ],
+)
+def test_the_error_of_a_query_quotes_no_value(make):
+    with pytest.raises(InputError, match=r"cannot be computed \(\w+\); run its query") as error:
+        anonymize(make(), JOB)
+    assert "secret" not in str(error.value)
+
+
 def encoded(column: Any) -> pa.Table:
     return people().append_column("x", column)
 
