@@ -8,9 +8,11 @@ So a value in the last row cannot fail a later read.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import IO, cast
 
 import pyarrow as pa
@@ -35,6 +37,8 @@ __all__ = ["Inspected", "batches", "inspect", "mixed_times", "no_value"]
 
 _READ_BYTES = 8 << 20
 _MAX_BLOCK_BYTES = 2**31 - 1  # of Arrow
+_LINE_END = re.compile(r"[\r\n]")
+_NO_ROW = "behind the last row"
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,20 @@ def inspect(
     dialects: list[Dialect] = []
     texts = pa.schema([(name, pa.string()) for name in names])
     for path in files:
+        here = names
         if path != files[0]:
-            dialect, other = head_of(path, asked)
-            _refuse_other_header(path, files[0], names, other)
+            dialect, here = head_of(path, asked)
+            _refuse_other_header(path, files[0], names, here)
         dialects.append(dialect)
-        rows = 0
-        for batch in batches(path, dialect, asked, texts, columns):
-            types_of.add(path, dialect, batch, rows)
+        rows, last_value = 0, ""
+        for batch in batches(
+            path, dialect, asked, texts, list(dict.fromkeys([*columns, here[-1]]))
+        ):
+            types_of.add(path, dialect, batch.select(columns), rows)
             rows += batch.num_rows
+            if batch.num_rows:
+                last_value = batch.column(here[-1])[-1].as_py() or ""
+        _refuse_open_quote(path, dialect, last_value)
         rows_of_files.append((rows,))
         types_of.end_file(path)
     types_of.refuse_mixed_times()
@@ -237,35 +247,63 @@ def _first_error(path: str, dialect: Dialect) -> InputError:
 
 
 def _refuse_ragged_row(path: str, dialect: Dialect) -> None:
-    with opened(path, dialect.encoding) as file:
-        lines = Lines(path, file, dialect.encoding, [])
-        rows = csv.reader(lines, delimiter=dialect.separator)
-        width = len(next(rows))
-        lines.end_row()
-        for row in rows:
-            lines.end_row()
-            if row and len(row) != width:
-                mark = dialect.separator
-                raise InputError(
-                    f"{shown(path)}, line {rows.line_num}: {len(row)} values, but the header names "
-                    f"{width} columns; complete the row, or quote values that hold {mark!r}, or "
-                    "name another csv.separator"
-                )
+    rows = _rows(path, dialect)
+    width = len(next(rows)[1])
+    for line, row in rows:
+        if row and len(row) != width:
+            mark = dialect.separator
+            raise InputError(
+                f"{shown(path)}, line {line}: {len(row)} values, but the header names "
+                f"{width} columns; complete the row, or quote values that hold {mark!r}, or "
+                "name another csv.separator"
+            )
+
+
+def _refuse_open_quote(path: str, dialect: Dialect, last: str) -> None:
+    """Raise InputError if the file ends within quotes, so that rows are a part of a value.
+
+    ``last``: the last value. If it is of one line, it holds no row, and nothing is read.
+    """
+    if not _LINE_END.search(last):
+        return
+    start, before, row = 1, 0, list[str]()
+    longest = csv.field_size_limit(_MAX_BLOCK_BYTES)
+    try:
+        for line, row in _rows(path, dialect, [_NO_ROW]):  # noqa: B007 - the last one
+            start, before = before + 1, line
+    finally:
+        csv.field_size_limit(longest)
+    if row != [_NO_ROW]:
+        raise InputError(
+            f"{shown(path)}, line {start}: the row has a quote that is not closed before the end "
+            "of the file; close it, or double each quote that is a part of a value"
+        )
 
 
 def _line_of(path: str, dialect: Dialect, row: int) -> str:
     """The line of a row, which are counted from 0 behind the header, as an error names it."""
-    with suppress(csv.Error), opened(path, dialect.encoding) as file:
-        lines = Lines(path, file, dialect.encoding, [])
-        rows = csv.reader(lines, delimiter=dialect.separator)
+    with suppress(csv.Error):
+        rows = _rows(path, dialect)
         next(rows)
         before = -1
-        for each in rows:
-            lines.end_row()
+        for line, each in rows:
             before += bool(each)
             if before == row:
-                return f", line {rows.line_num}"
+                return f", line {line}"
     return f", row {row + 1}"
+
+
+def _rows(path: str, dialect: Dialect, more: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
+    """The rows as Python reads them, which is slow, and the line in which each ends.
+
+    ``more``: lines behind those of the file.
+    """
+    with opened(path, dialect.encoding) as file:
+        lines = Lines(path, file, dialect.encoding, [])
+        rows = csv.reader(chain(lines, more), delimiter=dialect.separator)
+        for row in rows:
+            lines.end_row()
+            yield rows.line_num, row
 
 
 def _refuse_other_header(path: str, like: str, names: list[str], other: list[str]) -> None:

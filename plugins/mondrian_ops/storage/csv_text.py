@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -43,21 +42,28 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_OTHER_FORMATS = (
-    (b"PAR1", "a Parquet file; let its name end in .parquet"),
-    (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save it as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook; save it as CSV"),
-    (b"\x1f\x8b", "compressed by gzip; let its name end in .csv.gz"),
-    (b"BZh", "compressed by bzip2; unpack it, or compress it by gzip as .csv.gz"),
-    (b"\xfd7zXZ\x00", "compressed by xz; unpack it, or compress it by gzip as .csv.gz"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd; unpack it, or compress it by gzip as .csv.gz"),
-    (b"7z\xbc\xaf", "a 7z archive; unpack it"),
-    (b"ARROW1", "an Arrow file; write it as Parquet"),
-    (b"Obj\x01", "an Avro file; write it as Parquet"),
-    (b"ORC", "an ORC file; write it as Parquet"),
-    (b"SQLite format 3", "an SQLite database; export the table as CSV"),
-    (b"%PDF", "a PDF document; give the data as CSV"),
+_OTHER_FORMATS = tuple(
+    (re.compile(start, re.DOTALL), what)
+    for start, what in (
+        (rb"PAR1\x15", "a Parquet file; let its name end in .parquet"),
+        (rb"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save it as CSV"),
+        (rb"\xd0\xcf\x11\xe0", "an Excel workbook; save it as CSV"),
+        (rb"\x1f\x8b", "compressed by gzip; let its name end in .csv.gz"),
+        (
+            rb"BZh[1-9](1AY&SY|\x17rE8P)",
+            "compressed by bzip2; unpack it, or compress it by gzip as .csv.gz",
+        ),
+        (rb"\xfd7zXZ\0", "compressed by xz; unpack it, or compress it by gzip as .csv.gz"),
+        (rb"\x28\xb5\x2f\xfd", "compressed by zstd; unpack it, or compress it by gzip as .csv.gz"),
+        (rb"7z\xbc\xaf", "a 7z archive; unpack it"),
+        (rb"ARROW1\0", "an Arrow file; write it as Parquet"),
+        (rb"Obj\x01", "an Avro file; write it as Parquet"),
+        (rb"ORC.*?[\0-\x08\x0e-\x1f]", "an ORC file; write it as Parquet"),
+        (rb"SQLite format 3\0", "an SQLite database; export the table as CSV"),
+        (rb"%PDF-\d", "a PDF document; give the data as CSV"),
+    )
 )
+"""How files of other formats begin, which no line with the names of columns does."""
 _TAR = (257, b"ustar")
 _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{"\]])')
 _MARKUP = re.compile(rb"\s*<(\?xml|!doctype|html)", re.IGNORECASE)
@@ -230,7 +236,7 @@ def _encoding(path: str, head: bytes, asked: Csv) -> str:
 def _refuse_other_format(path: str, head: bytes) -> None:
     """Raise InputError for what is no CSV file, whatever its name ends in."""
     for start, what in _OTHER_FORMATS:
-        if head.startswith(start):
+        if start.match(head):
             raise InputError(f"{shown(path)}: no CSV file but {what}")
     at, magic = _TAR
     if head[at : at + len(magic)] == magic:
@@ -297,7 +303,7 @@ def _separator(path: str, lines: list[str], is_all: bool) -> str:
 def _widths(lines: list[str], separator: str, is_all: bool) -> tuple[int, bool]:
     """The columns of the header, and whether all rows have as many."""
     try:
-        rows = [row for row in csv.reader(islice(lines, None), delimiter=separator) if row]
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
     except csv.Error:  # a value is too long for Python's reader: a wrong separator leaves one
         return 0, False
     if not rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import tarfile
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc
 import pytest
 
 from mondrian_ops.core import resource_limits
@@ -146,6 +148,34 @@ def test_csv_other_encodings_name_file_and_line(tmp_path):
 def test_csv_that_is_no_table_is_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         open_source(csv_file(tmp_path / "p.csv", text))
+
+
+@pytest.mark.parametrize("named", [["a"], ["b"]])
+@pytest.mark.parametrize("long", ["", "y" * 200_000])
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ('1,"x\n2,y\n3,z\n', 2),
+        ('0,"x\n"\n1,"x\n2,y\n3,z', 4),
+        ('1,"x\n2,""y""\n', 2),
+    ],
+)
+def test_csv_a_quote_that_is_never_closed_hides_no_rows(tmp_path, named, long, rows, line):
+    path = csv_file(tmp_path / "p.csv", "a,b\n" + rows.replace("x", "x" + long))
+    with pytest.raises(InputError, match=rf"p\.csv, line {line}: the row has a quote"):
+        open_source(path, named, others=False)
+
+
+def test_csv_the_last_value_is_that_of_each_file(tmp_path):
+    csv_file(tmp_path / "1.csv", "a,b\n1,x\n")
+    csv_file(tmp_path / "2.csv", 'b,a\nx,1\nx,"2\nx,3\n')
+    with pytest.raises(InputError, match=r"2\.csv, line 3: the row has a quote"):
+        open_source(str(tmp_path), ["b"], others=False)
+
+
+@pytest.mark.parametrize("rows", ['1,"x\n2,y"\n', '1,"x\n"', '1,"x\n""2"""\r\n\r\n', '1,"""\n"""'])
+def test_csv_a_last_value_of_several_lines_is_read(tmp_path, rows):
+    assert open_source(csv_file(tmp_path / "p.csv", "a,b\n" + rows)).rows == 1
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -339,6 +369,19 @@ def tar(content):
     return file.getvalue()
 
 
+def arrow_file():
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, pa.schema([("a", pa.int64())])):
+        pass
+    return sink.getvalue()
+
+
+def orc_file():
+    sink = io.BytesIO()
+    pa.orc.write_table(pa.table({"a": [1]}), sink)
+    return sink.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
@@ -352,8 +395,13 @@ def tar(content):
             "compressed by gzip; let its name end in .csv.gz",
         ),
         ("p.csv.gz", gzip.compress(tar(b"a,b\n1,2\n"), mtime=0), "a tar archive"),
-        ("p.csv.gz", gzip.compress(b"PAR1rest", mtime=0), "a Parquet file"),
-        ("p.csv", b"PAR1rest", "a Parquet file"),
+        ("p.csv.gz", gzip.compress(b"PAR1\x15\x04", mtime=0), "a Parquet file"),
+        ("p.csv", b"PAR1\x15\x04", "a Parquet file"),
+        ("p.csv", bz2.compress(b"a,b\n1,2\n"), "compressed by bzip2"),
+        ("p.csv", bz2.compress(b""), "compressed by bzip2"),
+        ("p.csv", arrow_file(), "an Arrow file"),
+        ("p.csv", orc_file(), "an ORC file"),
+        ("p.csv", b"%PDF-1.7\n", "a PDF document"),
         ("p.csv", b"<!DOCTYPE html><p>", "XML or HTML"),
     ],
 )
@@ -362,9 +410,9 @@ def test_what_is_no_csv_is_refused_as_what_it_is(tmp_path, name, content, what):
         open_source(csv_file(tmp_path / name, content))
 
 
-@pytest.mark.parametrize("text", ["{a},b\n1,2\n", "[a],b\n1,2\n", "<a>,b\n1,2\n"])
-def test_unusual_names_are_no_other_format(tmp_path, text):
-    assert open_source(csv_file(tmp_path / "p.csv", text)).rows == 1
+@pytest.mark.parametrize("name", ["{a}", "[a]", "<a>", "ORCID", "PAR1", "ARROW1", "BZh1", "%PDF"])
+def test_unusual_names_are_no_other_format(tmp_path, name):
+    assert open_source(csv_file(tmp_path / "p.csv", f"{name},b\n1,2\n")).schema.names == [name, "b"]
 
 
 def test_csv_limits_hold_in_other_encodings(tmp_path):
