@@ -16,6 +16,7 @@ answer (:mod:`mondrian_ops.operators.airflow_record`) says the same.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -56,6 +57,8 @@ _WHY = {
 }
 DECISION = "decision"
 """The XCom that tells how a release was discarded: rejected or expired."""
+
+_log = logging.getLogger(__name__)
 
 _LINK = "\n\n[The release]("
 _PARKED = "parked.json"
@@ -388,12 +391,21 @@ def earlier_decision(context: Context, works: Collection[str]) -> tuple[Asked, D
     None if it was used to publish, or the run was cleared since and has made another release, which
     is asked about anew; ``works`` are the working directories of the fragments that there are now.
     A rejection holds even if its working files are gone: carrying it out removes them.
+
+    Raises ApprovalError where somebody has changed the decision; OSError or StorageError where the
+    catalogue cannot be used, unless no job of these working files ever asks.
     """
     from mondrian_ops.catalogue import approvals
     from mondrian_ops.hooks.settings import use_settings
 
     use_settings()
-    asked = questions.last_if_any(context)
+    try:
+        asked = questions.last(context)
+    except (MondrianOpsError, OSError) as error:
+        if isinstance(error, ApprovalError) or any(map(_may_have_asked, works)):
+            raise
+        _log.warning("the catalogue cannot be used: %s: %s", type(error).__name__, error)
+        return None
     if asked is None or asked.decision is None or asked.state == approvals.CLOSED:
         return None
     parked, decision = _waits(asked), Decision(*asked.decision)
@@ -405,6 +417,18 @@ def earlier_decision(context: Context, works: Collection[str]) -> tuple[Asked, D
     if parked.work in works and (still_there or discarded):
         return asked, decision
     return None
+
+
+def _may_have_asked(work: str) -> bool:
+    """Whether the release in these working files may be one that somebody has to approve."""
+    from mondrian_ops.storage import WorkDir
+
+    try:
+        job = WorkDir(work).job
+    except MondrianOpsError:  # there is nothing left to publish
+        return False
+    # The policies of rows that waited may ask, too.
+    return job.may_ask or job.series is not None
 
 
 def staged_report(work: str) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.hooks import settings
 from mondrian_ops.operators import release_records
 from mondrian_ops.operators.airflow_record import AirflowRecord, airflow_record
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from mondrian_ops.catalogue.approvals import Asked
 
-__all__ = ["close", "digest_of", "last", "last_if_any", "note", "open_question", "record_of"]
+__all__ = ["close", "digest_of", "last", "note", "open_question", "record_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,21 +77,6 @@ def last(context: Context, map_index: int | None = None) -> Asked | None:
     catalogue, entry_id = release_records.open_entry(context, map_index)
     with catalogue.reading() as connection:
         return approvals.find(connection, catalogue.key, entry_id)
-
-
-def last_if_any(context: Context) -> Asked | None:
-    """The same; None where this Airflow lets runs publish without the catalogue, and one does."""
-    from mondrian_ops.core.errors import ApprovalError
-
-    try:
-        return last(context)
-    except ApprovalError:
-        raise
-    except (MondrianOpsError, OSError) as error:
-        if settings.needs_catalogue():
-            raise
-        _log.warning("the catalogue cannot be used: %s: %s", type(error).__name__, error)
-        return None
 
 
 def close(context: Context, map_index: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -235,16 +236,33 @@ def test_an_approval_is_used_once_and_not_after_the_question_was_closed(context,
     assert approval.earlier_decision(context, {work.root}) is None
 
 
-def test_without_the_catalogue_there_is_no_decision(context, waiting, monkeypatch, tmp_path):
-    """It fails, unless runs may publish without it: those that ask never do."""
+ASKS = {"require_approval": True}, {"max_gcp": 0.5, "on_exceeded": "ask"}
+
+
+@pytest.mark.parametrize("options", [*ASKS, {}])
+def test_without_the_catalogue_what_may_have_been_decided_waits(
+    context, job, monkeypatch, tmp_path, options
+):
+    """A job that never asks is published without it."""
+    work = begun_work(context, {**job, **options})
     (tmp_path / "file").touch()
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "no.db"))
-    with pytest.raises(OSError):
-        approval.earlier_decision(context, {waiting[0].root})
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__WITHOUT_CATALOGUE", "publish")
-    assert approval.earlier_decision(context, {waiting[0].root}) is None
-    with pytest.raises(OSError):
-        questions.open_question(context, waiting[1]._asdict(), "a digest")
+    with pytest.raises(OSError) if options else nullcontext():
+        assert approval.earlier_decision(context, {work.root}) is None
+    work.remove()
+    assert approval.earlier_decision(context, {work.root}) is None
+
+
+@pytest.mark.parametrize("word", ["refuse", "publish"])
+def test_without_the_catalogue_nobody_is_asked(release, context, monkeypatch, tmp_path, word):
+    """Whether or not other runs may publish without it."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "no.db"))
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__WITHOUT_CATALOGUE", word)
+    for each in (PartitionOperator(task_id="t", job=release.job), release.task):
+        with pytest.raises(OSError):
+            each.execute(context)
+    assert release.asked == []
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)

@@ -8,12 +8,17 @@ from unittest.mock import Mock
 
 import pytest
 from airflow.providers.standard.operators.branch import BaseBranchOperator
-from airflow.sdk import BaseOperator
+from airflow.sdk import DAG, BaseOperator, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.operators import PartitionOperator
 from mondrian_ops.operators.base import announce_work, read_job, work_of
+from mondrian_ops.operators.release_records import record
+from mondrian_ops.task_groups import anonymize_each, anonymize_tasks
+from releases import recorded_releases
+from report_samples import make
+from task_contexts import begun_work
 from teardowns import clean_up_after
 
 
@@ -108,6 +113,44 @@ def test_of_several_jobs_those_are_kept_that_are_not_published(context, job):
     with pytest.raises(AirflowFailException):
         clean_up_after(jobs, *PHASES).execute(context)
     assert (published.exists(), failed.exists()) == (False, True)
+
+
+@task
+def jobs_of_the_night():
+    """They come from a task."""
+
+
+def test_of_several_releases_the_one_is_told_whose_task_was_marked_as_success(context, job):
+    jobs = [{**job, "output": f"{job['output']}{number}"} for number in range(3)]
+    with DAG("a_dag", schedule=None) as dag:
+        anonymize_each(jobs_of_the_night())
+    works = [begun_work(context, each, "partition") for each in jobs]
+    context["ti"].xcoms["mondrian_ops_work"] = [work.root for work in works]
+    storage.publish(works[0].staging, jobs[0]["output"], works[0].token)
+    every = ("jobs_of_the_night", "partition", "fragments", "anonymize_fragment")
+    context["ti"].ended.update(dict.fromkeys(every, "success success success"))
+    context["ti"].ended["wrap_up"] = "success success failed"
+    clean_up = dag.get_task("clean_up")
+    clean_up.job = jobs
+    with pytest.raises(AirflowFailException, match="marked as success by hand"):
+        clean_up.execute(context)
+    assert [Path(work.root).exists() for work in works] == [False, True, True]
+    reasons = {each["map_index"]: each["reason"] for each in recorded_releases()}
+    assert reasons.keys() == {1, 2}
+    assert "marked as success by hand" in reasons[1]
+    assert "marked as success" not in reasons[2]
+
+
+def test_a_night_that_is_held_is_a_success(context, job):
+    """Nothing is published, and nobody has marked its task."""
+    with DAG("a_dag", schedule=None) as dag:
+        anonymize_tasks(job)
+    work = begun_work(context, job, "partition")
+    context["ti"].task_id = "wrap_up"
+    record(context, read_job(job), make(state="held"))
+    context["ti"].ended.update(dict.fromkeys(PHASES, "success"))
+    dag.get_task("clean_up").execute(context)
+    assert not Path(work.root).exists()
 
 
 @pytest.mark.parametrize(
