@@ -119,7 +119,6 @@ TESTS = (
     "tests/unit/core/test_widths.py",
     "tests/unit/engines/test_release_check.py",
     "tests/unit/engines/test_spark_submit.py",
-    "tests/unit/operators/test_approval.py",
     "tests/unit/pipeline/",
     "tests/unit/series/",
     "tests/integration/attacks/test_forged_approvals.py",
@@ -353,7 +352,7 @@ def main(wanted: list[str]) -> int:
     # Only the outcome of a test matters, so its failure is not explained.
     options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
     with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
-        tempfile.tempdir = here
+        tempfile.tempdir = os.environ["AIRFLOW_HOME"] = here
         options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
         chosen = ["-m", "not s3 and not soak"]  # whose servers are conftest's
         status = pytest.main([*options.split(), *chosen, *TESTS], plugins=[session])

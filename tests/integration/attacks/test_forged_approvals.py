@@ -38,7 +38,8 @@ def allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Jobs may read and write here."""
     for option in ("INPUTS", "OUTPUTS"):
         monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", str(tmp_path))
-    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "catalogue.db"))
+    for setting, name in (("CATALOGUE", "catalogue.db"), ("CATALOGUE_KEY", "key")):
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__{setting}", str(tmp_path / name))
     yield
     storage.use_policy(None)
     storage.use_policies(None)
