@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
-from airflow.sdk.execution_time import hitl
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import ApprovalError, JobError, StorageError
@@ -25,6 +24,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.datasets.people import people
 from nights import silent
 from task_runs import TaskRun
+from waiting_questions import Airflow, installed
 
 STRICT = {"min_k": 50, "min_l": 2}
 
@@ -244,31 +244,29 @@ def test_rows_that_came_without_a_policy_are_refused_where_every_input_needs_one
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The questions that Airflow was given."""
-    questions: list[Any] = []
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
-    return questions
+def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
+    """The Airflow that asks people."""
+    return installed(monkeypatch)
 
 
 APPROVAL = {"required": True, "approvers": ["7=grace", "1=ada"], "four_eyes": True}
 
 
-def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, asked: list[Any]) -> None:
+def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, airflow: Airflow) -> None:
     clinic.decree({"approval": APPROVAL})
     TaskRun(clinic.options("patients", 30)).whole()
-    assert asked == []
+    assert airflow.asked == []
     clinic.without_policies()
     run = TaskRun(clinic.options("visitors", 100))
     run.partition()
     run.anonymize()
     with pytest.raises(TaskAwaitingInput) as caught:
         run.wrap_up()
-    (question,) = asked
+    (question,) = airflow.asked
     assert [user["id"] for user in question["assigned_users"]] == ["7"]  # ada triggered the run
     wrap_up, parked = run.task("wrap_up"), caught.value.kwargs
     assert clinic.published() == []
-    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": "grace"}}
+    answer = airflow.answered("Approve", "7", "grace")
     wrap_up.decided(run.context, **parked, event=answer)
     report = storage.report_of(run.job["output"])
     assert report is not None
@@ -276,7 +274,7 @@ def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, asked: l
     assert report["policies"] == ["patients"]
 
 
-def test_an_approval_of_somebody_else_does_not_count(clinic: Clinic, asked: list[Any]) -> None:
+def test_an_approval_of_somebody_else_does_not_count(clinic: Clinic, airflow: Airflow) -> None:
     clinic.decree({"approval": APPROVAL})
     TaskRun(clinic.options("patients", 30)).whole()
     clinic.without_policies()
@@ -285,7 +283,7 @@ def test_an_approval_of_somebody_else_does_not_count(clinic: Clinic, asked: list
     run.anonymize()
     with pytest.raises(TaskAwaitingInput) as caught:
         run.wrap_up()
-    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ada"}}
+    answer = airflow.answered("Approve", "1", "ada")
     with pytest.raises(AirflowSkipException, match="wants four eyes"):
         run.task("wrap_up").decided(run.context, **caught.value.kwargs, event=answer)
     assert clinic.published() == []
