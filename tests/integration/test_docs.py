@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,31 @@ def test_pages_that_code_and_settings_name_exist() -> None:
 def test_the_index_names_every_page() -> None:
     index = {target for target, _ in LINK.findall(text_of(DOCS / "README.md"))}
     assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= index
+
+
+def keys_of_reports() -> Iterator[str]:
+    """The keys that the code gives a report: in one dict, and one by one."""
+    package = ROOT / "plugins" / "mondrian_ops"
+    for path in [*(package / "report").glob("*.py"), *(package / "pipeline").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Assign([ast.Subscript(ast.Name("report"), ast.Constant(str(key)))]):
+                    yield key
+                case ast.Assign([ast.Name("report")], ast.Dict() as content):
+                    inner = [each for each in content.values if isinstance(each, ast.IfExp)]
+                    for part in [
+                        content,
+                        *(side for each in inner for side in (each.body, each.orelse)),
+                    ]:
+                        yield from (key.value for key in getattr(part, "keys", []) if key)
+
+
+def test_every_key_of_a_report_is_explained() -> None:
+    keys = set(keys_of_reports())
+    assert {"outcome", "published_raw", "source", "contract", "overlap"} <= keys
+    page = (DOCS / "report.md").read_text("utf-8")
+    explained = re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
+    assert keys <= {key for cell in explained for key in re.findall(r"`(\w+)`", cell)}
 
 
 def test_messages_to_repair_are_those_of_the_code() -> None:
