@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,9 @@ from mondrian_ops.core.profile import Profile
 from mondrian_ops.core.values import in_one_spelling
 from mondrian_ops.native.classes import shuffle_classes
 
+if TYPE_CHECKING:
+    from mondrian_ops.algorithms.balance import Balanced
+
 __all__ = ["Anonymizer", "Counterfeits", "Released", "columns_to_read", "unlisted_columns"]
 
 REDACTED = "*"
@@ -43,7 +46,8 @@ class Released(NamedTuple):
     never published. ``held`` are the rows, as they came, that wait for the next night of a series.
     Their number, and that of the counterfeits in ``table``, are in no other figure of the summary.
     ``order`` (published rows,) tells which of the rows each row of ``table`` is, ``made_up`` which
-    of them are counterfeits; None if there are none.
+    of them are counterfeits; None if there are none. ``signatures``, where a series protects
+    against subtraction: the signature of each row of ``table`` as bits, null for a counterfeit.
     """
 
     table: pa.Table
@@ -52,6 +56,7 @@ class Released(NamedTuple):
     held: pa.Table | None
     order: NDArray[np.int32]
     made_up: NDArray[np.bool_] | None
+    signatures: pa.Array | None = None
 
 
 class Counterfeits(NamedTuple):
@@ -182,15 +187,18 @@ class Anonymizer:
         ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
         rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
         """
-        held, counterfeits = None, Counterfeits.none()
+        held, counterfeits, signatures = None, Counterfeits.none(), None
         if recoding is None:
             rows = self.encode(table)
             unmatched = None  # rows in no class
             if SIGNATURE in table.column_names and self.job.l is not None:
                 history = History.from_array(table[SIGNATURE])
-                classes, unmatched, pairs = kept_classes(
-                    rows, history, int(self.job.l), cores, counterfeits=self.job.makes_up
-                )
+                if self.job.is_balanced:
+                    classes, unmatched, pairs, signatures = self._balanced(rows, history)
+                else:
+                    classes, unmatched, pairs = kept_classes(
+                        rows, history, int(self.job.l), cores, counterfeits=self.job.makes_up
+                    )
                 counterfeits = Counterfeits.of(pairs, history.values)
             else:
                 classes = self.cut.classes(rows, cores)
@@ -224,7 +232,14 @@ class Anonymizer:
         entity = self.job.entity_id
         persons = None if entity is None else table[entity].take(pa.array(index, mask=is_made_up))
         made_up = is_made_up if len(counterfeits.rows) else None
-        return Released(released, summary, persons, held, index, made_up)
+        if signatures is not None:
+            signatures = signatures.take(pa.array(index, mask=is_made_up))
+        return Released(released, summary, persons, held, index, made_up, signatures)
+
+    def _balanced(self, rows: CodedRows, history: History) -> Balanced:
+        from mondrian_ops.algorithms.balance import balanced_classes
+
+        return balanced_classes(rows, history, int(self.job.l or 2))
 
     def _table(
         self,

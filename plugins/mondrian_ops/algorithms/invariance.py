@@ -25,7 +25,7 @@ from mondrian_ops.core.generalization import Classes
 from mondrian_ops.native import invariance as kernel
 from mondrian_ops.native import mondrian as native
 
-__all__ = ["NEW", "NOT_TONIGHT", "History", "Kept", "kept_classes"]
+__all__ = ["NEW", "NOT_TONIGHT", "History", "Kept", "kept_classes", "words_to_arrow"]
 
 NEW, NOT_TONIGHT = -1, -2
 """In place of a class: who had none in the night before; whose row must not be published."""
@@ -66,9 +66,7 @@ class History:
     def to_array(self) -> pa.Array:
         """One binary value per row."""
         pairs = np.stack([self.values, self.class_of], axis=1).astype("<i4").view("<u8")
-        packed = np.ascontiguousarray(np.hstack([pairs, self.common.astype("<u8")]))
-        kind = pa.binary(8 * packed.shape[1])
-        return pa.FixedSizeBinaryArray.from_buffers(kind, len(packed), [None, pa.py_buffer(packed)])
+        return words_to_arrow(np.hstack([pairs, self.common.astype("<u8")]))
 
     @classmethod
     def from_array(cls, column: pa.ChunkedArray) -> History:
@@ -78,6 +76,13 @@ class History:
         pairs = np.ascontiguousarray(packed[:, 0]).view("<i4").reshape(-1, 2).astype(np.int32)
         common = np.ascontiguousarray(packed[:, 1:].astype(np.uint64))
         return cls(np.ascontiguousarray(pairs[:, 0]), common, np.ascontiguousarray(pairs[:, 1]))
+
+
+def words_to_arrow(words: NDArray[np.uint64]) -> pa.Array:
+    """(rows, words) as one binary value per row."""
+    packed = np.ascontiguousarray(words.astype("<u8"))
+    kind = pa.binary(8 * packed.shape[1])
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(packed), [None, pa.py_buffer(packed)])
 
 
 class Kept(NamedTuple):

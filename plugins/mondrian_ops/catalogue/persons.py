@@ -52,12 +52,14 @@ class Known(NamedTuple):
     ``is_known`` (persons,) bool; ``class_of`` (persons,) int64, the class in the last release, -1
     for who is not in it; ``place`` (persons,) int64, a keyed hash of the quasi-identifiers there;
     ``common`` (persons, words) uint64, as in the table ``person``; 0 for who is not known.
+    ``signature`` (persons, words): the signature, likewise; 0 for all where the series has none.
     """
 
     is_known: NDArray[np.bool_]
     class_of: Ints
     place: Ints
     common: NDArray[np.uint64]
+    signature: NDArray[np.uint64]
 
 
 def values(connection: sa.Connection, name: str) -> list[int]:
@@ -66,12 +68,17 @@ def values(connection: sa.Connection, name: str) -> list[int]:
     return list(connection.execute(found.order_by(sensitive_value.c.code)).scalars())
 
 
-def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Known:
-    """What is known of the persons with these ``hashes`` (persons,), in ``words`` of values."""
+def known(
+    connection: sa.Connection, name: str, hashes: Ints, words: int, *, signed: bool = False
+) -> Known:
+    """What is known of the persons with these ``hashes`` (persons,), in ``words`` of values.
+
+    ``signed``: the persons of the series have signatures, which follow on what is common.
+    """
     distinct, rows = np.unique(hashes, return_inverse=True)
     count = len(distinct)
     is_known, class_of, place = np.zeros(count, np.bool_), np.full(count, -1), np.zeros(count, int)
-    common = np.zeros((count, words), "<u8")
+    common = np.zeros((count, words * (1 + signed)), "<u8")
     series_id = _id(connection, name)
     last = _last(connection, series_id)
     if last is not None:
@@ -80,18 +87,27 @@ def known(connection: sa.Connection, name: str, hashes: Ints, words: int) -> Kno
         is_known[at] = True
         class_of[at] = np.unique(last["published"], return_inverse=True)[1][of]
         place[at] = last["place"].to_numpy()[of]
-        common[at] = _words(last["common"].take(of).to_pylist(), words)
+        common[at] = _words(last["common"].take(of).to_pylist(), words, signed)
     earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
     for part in _parts(distinct[~is_known].tolist()):
         found = connection.execute(earlier.where(person.c.hash.in_(part))).all()
         at = np.searchsorted(distinct, np.array([key for key, _ in found], np.int64))
         is_known[at] = True
-        common[at] = _words([bits for _, bits in found], words)
-    return Known(is_known[rows], class_of[rows], place[rows], common[rows].astype(np.uint64))
+        common[at] = _words([bits for _, bits in found], words, signed)
+    common = common[rows].astype(np.uint64)
+    signature = common[:, words:] if signed else np.zeros_like(common)
+    return Known(is_known[rows], class_of[rows], place[rows], common[:, :words], signature)
 
 
-def _words(bits: Sequence[bytes], words: int) -> NDArray[np.uint64]:
-    """Values of persons as (persons, words) uint64; raises StorageError for more than that."""
+def _words(bits: Sequence[bytes], words: int, signed: bool = False) -> NDArray[np.uint64]:
+    """Values of persons as (persons, words) uint64; raises StorageError for more than that.
+
+    Those of ``signed`` persons are as many words of what is common, then of their signatures.
+    """
+    if signed:
+        halves = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in map(bytes, bits)]
+        both = [_words([half[at] for half in halves], words) for at in (0, 1)]
+        return np.hstack(both)
     padded = b"".join(bytes(each).ljust(8 * words, b"\0") for each in bits)
     if len(padded) != 8 * words * len(bits):
         raise StorageError(
@@ -101,8 +117,11 @@ def _words(bits: Sequence[bytes], words: int) -> NDArray[np.uint64]:
     return np.frombuffer(padded, "<u8").reshape(-1, words)
 
 
-def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
-    """The hashes of the sensitive values left for each person of a series, by the person's hash."""
+def left(connection: sa.Connection, name: str, *, signed: bool = False) -> dict[int, list[int]]:
+    """The hashes of the sensitive values left for each person of a series, by the person's hash.
+
+    ``signed``: as for :func:`known`.
+    """
     series_id = _id(connection, name)
     earlier = sa.select(person.c.hash, person.c.common).where(person.c.series == series_id)
     bits_of = {key: bytes(bits) for key, bits in connection.execute(earlier)}
@@ -110,7 +129,10 @@ def left(connection: sa.Connection, name: str) -> dict[int, list[int]]:
     if last is not None:
         bits_of |= zip(last["hash"].to_pylist(), last["common"].to_pylist(), strict=True)
     hashes = values(connection, name)
-    numbers = {bits: int.from_bytes(bits, "little") for bits in {*bits_of.values()}}
+    numbers = {
+        bits: int.from_bytes(bits[: len(bits) // (1 + signed)], "little")
+        for bits in {*bits_of.values()}
+    }
     by_bits = {
         bits: [value for code, value in enumerate(hashes) if number >> code & 1]
         for bits, number in numbers.items()

@@ -7,12 +7,14 @@ is the person's. This module shares no code with the cutting; it sees the classe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Remainder", "Tonight", "follow"]
+__all__ = ["Remainder", "Tonight", "follow", "unbalanced"]
 
 Words = NDArray[np.uint64]
 
@@ -102,3 +104,97 @@ def _persons(person: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np
     _, rank = np.unique(person, return_inverse=True)
     distinct = np.unique(number * len(person) + rank)
     return np.bincount(distinct // len(person))
+
+
+class Before(Protocol):
+    """What was known before a night, one entry per row of it.
+
+    ``is_known`` (rows,); ``common``, ``signature``: (rows, words) the values that were left for the
+    person, and those of the person's signature, as bits; 0 where there are none.
+    """
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]: ...
+    @property
+    def common(self) -> Words: ...
+    @property
+    def signature(self) -> Words: ...
+
+
+def unbalanced(
+    tonight: Tonight,
+    signature: Words,
+    before: Before,
+    l: int,  # noqa: E741
+) -> NDArray[np.bool_]:
+    """(rows,): who could be found out by subtracting classes of one night from those of others.
+
+    ``signature``: (rows, words) the values, as bits, of which each is to be as likely for a person.
+    It has ``l`` values, the own one among them, and stays as long as it has. All are values that
+    were left for the person, or none is. Rows without a value need none. In a class, each value of
+    a signature is that of as many people; rows that are made up count too, and each of them makes
+    up for somebody.
+    """
+    rows = np.flatnonzero(tonight.value >= 0)
+    wrong = np.zeros(len(tonight.value), np.bool_)
+    own = _bits(tonight.value, signature.shape[1])
+    count = np.bitwise_count(signature).sum(axis=1)
+    stays = (before.signature & own).any(axis=1)
+    is_left = (before.common & own).any(axis=1, keepdims=True)
+    left = np.where(is_left, before.common, ~before.common)
+    outside = before.is_known & (signature & ~left).any(axis=1)
+    lost = stays & (signature != before.signature).any(axis=1)
+    wrong[rows] = ((count < l) | ~(signature & own).any(axis=1) | outside | lost)[rows]
+    if not len(rows):
+        return wrong
+    classes = tonight.class_of[rows]
+    distinct, which = np.unique(signature[rows], axis=0, return_inverse=True)
+    of_class, with_signature = np.unique(
+        np.stack([classes, which.reshape(-1)]), axis=1, return_inverse=True
+    )
+    groups = with_signature.reshape(-1)
+    bits = np.unpackbits(
+        np.ascontiguousarray(distinct.astype("<u8")).view(np.uint8), axis=1, bitorder="little"
+    )
+    group, value = np.nonzero(bits[of_class[1]])  # one entry for each value of each group
+    values = bits.shape[1]
+    people = np.bincount(groups * values + tonight.value[rows], minlength=0)
+    at = group * values + value
+    there = np.where(at < len(people), people[np.minimum(at, len(people) - 1)], 0)
+    most = np.zeros(len(of_class[0]), np.int64)
+    np.maximum.at(most, group, there)
+    lacking = most[group] - there
+    more: dict[int, Counter[int]] = defaultdict(Counter)  # rows that are made up beyond need
+    for number, each in tonight.made_up.tolist():
+        more[number][each] += 1
+    pairs = zip(of_class[0][group].tolist(), value.tolist(), lacking.tolist(), strict=True)
+    for number, each, lacks in pairs:
+        if lacks:
+            more[number][each] -= lacks
+    bad = []
+    for number, counts in more.items():
+        if any(counts.values()):
+            mine = distinct[of_class[1][of_class[0] == number]]
+            if not _is_sum(counts, [_values_of(each) for each in mine]):
+                bad.append(number)
+    return wrong | np.isin(tonight.class_of, bad)
+
+
+def _values_of(signature: Words) -> list[int]:
+    bits = np.unpackbits(signature.astype("<u8").view(np.uint8), bitorder="little")
+    return [int(each) for each in np.flatnonzero(bits)]
+
+
+def _is_sum(counts: Counter[int], signatures: Sequence[Sequence[int]]) -> bool:
+    """Whether so many of each value are some signatures, each any number of times."""
+    if any(count < 0 for count in counts.values()):
+        return False
+    left = +counts
+    if not left:
+        return True
+    least = min(left)
+    return any(
+        _is_sum(left - Counter(each), signatures)
+        for each in signatures
+        if least in each and all(left[value] for value in each)
+    )

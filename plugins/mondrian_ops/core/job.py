@@ -447,6 +447,15 @@ class Job(Options):
         return self.series is not None and self.series.protect == "intersection"
 
     @property
+    def is_balanced(self) -> bool:
+        """Whether no class of a night may be subtracted from those of others."""
+        return (
+            self.follows_persons
+            and self.series is not None
+            and (self.series.subtraction == "protect")
+        )
+
+    @property
     def makes_up(self) -> bool:
         """Whether rows may be made up, so that classes have the values that they lack."""
         return self.series is not None and self.series.unmatched == "counterfeit"

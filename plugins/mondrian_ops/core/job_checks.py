@@ -205,6 +205,11 @@ def _check_intersection(job: Job, series: Series) -> None:
     )
     if problem:
         raise wrong("series.protect", f"intersection needs {problem}")
+    if series.subtraction == "protect" and series.unmatched != "counterfeit":
+        raise wrong(
+            "series.subtraction",
+            "protect makes up rows in the place of people who left; set unmatched: counterfeit",
+        )
     if series.unmatched == "wait" and series.kind == "increments" and not series.hold_nights:
         raise wrong(
             "series.unmatched",

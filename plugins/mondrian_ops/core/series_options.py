@@ -113,6 +113,21 @@ class Series(Options):
         form=None,
     )
 
+    subtraction: Literal["allow", "protect"] = option(
+        "allow",
+        title="Protection against subtraction",
+        text="Whether somebody who knows everybody's class in every night may compute values from "
+        "the differences of classes.",
+        choices={
+            "allow": "sooner or later nearly everybody's value can be computed",
+            "protect": "nobody's can: `l` values stay equally likely for each person. Costs about "
+            "three times the loss, and made-up rows; needs `unmatched: counterfeit`",
+        },
+        see="[Protect against subtraction](series.md#protect-against-subtraction)",
+        only_with={"protect": ("intersection",)},
+        form=None,
+    )
+
     @property
     def holds(self) -> bool:
         """Whether rows may wait for a later night."""

@@ -72,7 +72,10 @@ def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -
     if run.work.is_written(path):
         check(partial(read_columns, released.table))
         return hidden
-    keep = None if persons is None else partial(run.work.write_persons, persons=persons)
+    keep = None
+    if persons is not None:
+        of_rows = {"persons": persons, "signatures": released.signatures}
+        keep = partial(run.work.write_persons, **of_rows)
     storage.write_part(path, released.table, run.work.root, keep, run.declared, check)
     return hidden
 

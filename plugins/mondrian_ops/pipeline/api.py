@@ -174,8 +174,9 @@ def _counterfeits_of(job: Job, release: str) -> int | None:
 def verify_series(job: Job, release: str) -> dict[str, Any]:
     """Attack all releases of a series at once; ``release``: the output of any of its nights.
 
-    Returns ``{"passed", "nights", "failures", "not_looked_at", "notes"}``. It passes if nobody is
-    left with less than the job says, nothing was changed, and each night could be looked at.
+    Returns ``{"passed", "nights", "failures", "not_looked_at", "notes", "subtracted"}``. It passes
+    if nobody is left with less than the job says, nothing was changed, and each night could be
+    looked at.
 
     Raises JobError where the job does not say who is followed, or is of other terms than the
     series; StorageError where the catalogue has no such series.
@@ -189,4 +190,5 @@ def verify_series(job: Job, release: str) -> dict[str, Any]:
         "failures": found.failures,
         "not_looked_at": found.unseen,
         "notes": found.notes,
+        "subtracted": found.subtracted,
     }

@@ -11,7 +11,7 @@ The attacker compares sensitive values byte by byte, and once more as a reader s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -31,6 +31,8 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.verification import published_columns
 from mondrian_ops.series.counterfeits import by_class
+from mondrian_ops.series.evidence import DropRows as _Rows
+from mondrian_ops.series.evidence import Release as _Release
 from mondrian_ops.series.history import HELD, PENDING, Noted, noted, types_of
 from mondrian_ops.series.intersection import (
     class_hashes,
@@ -41,6 +43,7 @@ from mondrian_ops.series.intersection import (
     value_hashes,
 )
 from mondrian_ops.series.naming import name_of_series, outputs_beside
+from mondrian_ops.series.subtractor import Subtractor
 
 __all__ = ["Attack", "Night", "attack"]
 
@@ -60,50 +63,17 @@ class Night(NamedTuple):
 
 @dataclass
 class Attack:
-    """The outcome: the nights that were looked at, what is wrong, and what could not be seen."""
+    """The outcome: the nights that were looked at, what is wrong, and what could not be seen.
+
+    ``subtracted``: how many persons' values are certain to somebody who knows everybody's class in
+    every night, at least; None where no classes are known.
+    """
 
     nights: list[Night] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-@dataclass
-class _Release:
-    """A release as published: its classes, and the class and the sensitive value of each row."""
-
-    published: Mapping[str, pa.Array]  # (classes,) by column
-    number_of: Mapping[int, int]  # the class of a hash
-    class_of: Ints  # (rows,)
-    value: Ints  # (rows,)
-    made_up: Counter[int | None]  # rows of each class that are nobody's; None: of no class here
-
-    @property
-    def values(self) -> list[set[int]]:
-        """The sensitive values in each class."""
-        found: list[set[int]] = [set() for _ in self.number_of]
-        for number, value in zip(self.class_of.tolist(), self.value.tolist(), strict=True):
-            found[number].add(value)
-        return found
-
-
-@dataclass
-class _Rows:
-    """Rows of a drop: the persons, their sensitive values as written, and quasi-identifiers.
-
-    ``seen`` (rows,) bool: whether an earlier release may have the row, and it was counted there.
-    """
-
-    person: Ints
-    value: Ints
-    places: pa.Table
-    seen: NDArray[np.bool_]
-
-    def without(self, used: Iterable[int]) -> _Rows:
-        """The rows that are not ``used``."""
-        rest = np.setdiff1d(np.arange(len(self.person)), np.array(list(used), np.int64))
-        places = self.places.take(pa.array(rest))
-        return _Rows(self.person[rest], self.value[rest], places, self.seen[rest])
+    subtracted: int | None = None
 
 
 def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Attack:
@@ -131,6 +101,7 @@ class _Player:
             Attacker(job.k, self._least, knows_changes=is_protected(job)) for _ in range(2)
         )
         self._spelled: dict[int, int] = {}  # values as the series spells them
+        self._subtraction = Subtractor() if is_protected(job) else None
         self._waits = job.series is not None and job.series.kind == "increments"
         self._pool: list[_Rows] = []
         self._has_gap = False
@@ -332,8 +303,20 @@ class _Player:
                     used.append(row)
             self._pool[at] = rows.without(used)
         self._compare_rows(night.label, release, number, found, times)
-        if not self._has_gap:
-            return list(found.values()), []
+        gone = self._gone(release, number, found, times) if self._has_gap else []
+        if self._subtraction is not None:
+            published = zip(release.class_of.tolist(), release.value.tolist(), strict=True)
+            self._subtraction.see(len(release.number_of), published, found.values(), gone)
+        return list(found.values()), gone
+
+    def _gone(
+        self,
+        release: _Release,
+        number: Mapping[int, int | None],
+        found: Mapping[int, Row],
+        times: Mapping[int, int],
+    ) -> list[Row]:
+        """The rows of persons whose drop is gone, for as many as are nobody else's."""
         unclaimed: Counter[int | None] = Counter(release.class_of.tolist())
         unclaimed -= release.made_up + Counter(row.classes[0] for row in found.values())
         gone = []
@@ -341,7 +324,7 @@ class _Player:
             if mine is not None and unclaimed[mine] and not times[person]:
                 unclaimed[mine] -= 1
                 gone.append(Row(person, NO_VALUE, (mine,)))
-        return list(found.values()), gone
+        return gone
 
     def _compare_rows(
         self,
@@ -448,7 +431,7 @@ class _Player:
         if self._found.unseen or not is_protected(self._job):
             return
         with catalogue.current().reading() as connection:
-            left = of_persons.left(connection, self._name)
+            left = of_persons.left(connection, self._name, signed=self._job.is_balanced)
         if differing := self._reader.differing(left):
             self._found.failures.append(
                 f"the catalogue and the releases differ in the values left for {differing} "
@@ -467,6 +450,15 @@ class _Player:
             self._found.failures.append(
                 f"{below_k} person(s) were in a class of fewer than k = {self._job.k} persons"
             )
+        if self._subtraction is not None and self._found.nights:
+            self._found.subtracted = certain = self._subtraction.certain()
+            if certain:
+                told = (
+                    f"{certain} person(s) are certain to somebody who knows everybody's class in "
+                    "every night, and subtracts classes"
+                )
+                fails = self._job.is_balanced
+                (self._found.failures if fails else self._found.notes).append(told)
         if not self._found.nights:
             self._found.failures.append("no night could be looked at")
         if self._waited:

@@ -23,7 +23,7 @@ from mondrian_ops import catalogue, storage
 from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History
 from mondrian_ops.core.encoding import as_array, value_type
 from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.intersection import Tonight, follow
+from mondrian_ops.core.intersection import Tonight, follow, unbalanced
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import SIGNATURE
 from mondrian_ops.core.values import one_spelling, text_of
@@ -51,6 +51,7 @@ _BITS = 64
 _SHARE = 0.5
 
 Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 
 class Outcome(NamedTuple):
@@ -104,18 +105,22 @@ def signed(job: Job, name: str, pool: pa.Table, work: storage.WorkDir) -> pa.Tab
     with catalogue.current().reading() as connection:
         codes, stored = _coded(of_value, persons.values(connection, name))
         words = max(1, -(-len(stored) // _BITS))
-        known = persons.known(connection, name, hashes, words)
+        known = persons.known(connection, name, hashes, words, signed=job.is_balanced)
     own = np.zeros((len(codes), words), np.uint64)
     rows = np.flatnonzero(codes >= 0)
     own[rows, codes[rows] // _BITS] = np.uint64(1) << (codes[rows] % _BITS).astype(np.uint64)
     is_new = ~known.is_known | ((codes >= 0) & ~(known.common & own).any(axis=1))
     common = np.where(is_new[:, None], ~known.common, known.common)
+    keeps = (known.signature & own).any(axis=1, keepdims=True)
+    common = np.where(keeps, known.signature, common)
     class_of = np.where(known.place == place, known.class_of, NEW)
     _, first = np.unique(hashes, return_index=True)
     again = np.ones(len(hashes), np.bool_)
     again[first] = False
     class_of[again] = NOT_TONIGHT
-    work.write_arrow(_PLACES, pa.table({"hash": hashes[first], "place": place[first]}))
+    places = pa.table({"hash": hashes[first], "place": place[first]})
+    in_order = ",".join(map(str, stored))
+    work.write_arrow(_PLACES, places.replace_schema_metadata({"values": in_order}))
     history = History(codes.astype(np.int32), common, class_of.astype(np.int32))
     if SIGNATURE in pool.column_names:  # of the night in which the row came to wait
         pool = pool.drop_columns([SIGNATURE])
@@ -138,25 +143,33 @@ def checked(
     from mondrian_ops.catalogue import persons
 
     labels, published, hashes, of_value, classes, misspelled = _as_published(job, name, work, parts)
+    places = work.read_arrow(_PLACES)
     with catalogue.current().reading() as connection:
         before = persons.values(connection, name)
-        codes, stored = _coded(of_value, before)
+        codes, stored = _coded(of_value, _in_order(job, places, before))
         words = max(1, -(-len(stored) // _BITS))
         is_made_up = hashes == _NOBODY
         made_up = np.stack([labels, codes], axis=1)[is_made_up]
         labels, published, hashes, codes = (
             each[~is_made_up] for each in (labels, published, hashes, codes)
         )
-        known = persons.known(connection, name, hashes, words)
+        known = persons.known(connection, name, hashes, words, signed=job.is_balanced)
     k, l = job.k, int(job.l or 0)  # noqa: E741
     tonight = Tonight(labels, hashes, codes, made_up)
     followed = follow(tonight, known.common, known.is_known, k=k, l=l)
-    places = work.read_arrow(_PLACES)
+    subtractable, common = 0, followed.common
+    if job.is_balanced:
+        signature = _signatures(work, parts, words)[~is_made_up]
+        has_value = (codes >= 0)[:, None]
+        signature = np.where(has_value, signature, known.signature)
+        found = unbalanced(tonight, signature, known, l)
+        subtractable = int(found.sum())
+        common = np.hstack([common, signature])
     at = np.searchsorted(places["hash"].to_numpy(), hashes)
     place = places["place"].to_numpy()[at]
     work.write_arrow(
         _PERSONS,
-        persons.to_table(hashes, published, place, followed.common, stored[len(before) :]),
+        persons.to_table(hashes, published, place, common, stored[len(before) :]),
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
@@ -165,6 +178,7 @@ def checked(
         for count, problem in (
             (below_l, f"left with fewer than l = {l} sensitive values"),
             (below_k, f"in a class of fewer than k = {k} persons"),
+            (subtractable, "in a class whose difference from others would tell their values"),
         )
         if count
     ]
@@ -205,6 +219,22 @@ def checked(
             "has"
         )
     return Outcome(failures, figures, notes, classes.filter(pa.array(is_made_up)))
+
+
+def _in_order(job: Job, places: pa.Table, before: list[int]) -> list[int]:
+    """The hashes of values by their codes: as the signatures have them, where there are some."""
+    noted = (places.schema.metadata or {}).get(b"values", b"").decode()
+    return [int(each) for each in noted.split(",") if each] if job.is_balanced else before
+
+
+def _signatures(work: storage.WorkDir, parts: Sequence[str], words: int) -> Words:
+    """The signature of each row of the parts, (rows, words); none for a row that is made up."""
+    found = [np.zeros((0, words), np.uint64)]
+    for path in parts:
+        column = work.read_signatures(storage.digest_of(path))
+        packed = b"".join(each or bytes(8 * words) for each in column.to_pylist())
+        found.append(np.frombuffer(packed, "<u8").reshape(-1, words).astype(np.uint64))
+    return np.concatenate(found)
 
 
 def in_classes(counterfeits: int, classes: int) -> str:

@@ -42,6 +42,7 @@ def terms_of(job: Job) -> dict[str, Any]:
         "quasi_identifiers": ", ".join(sorted(job.quasi_identifier_names)),
         "k": job.k,
         "l": job.l,
+        "series.subtraction": "protect" if job.is_balanced else None,
     }
 
 

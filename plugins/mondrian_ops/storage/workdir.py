@@ -388,19 +388,28 @@ class WorkDir:
         """Whether a part of the release is there."""
         return exists(local_path(path)) if is_local(path) else file_info(path) is not None
 
-    def write_persons(self, digest: str, persons: pa.ChunkedArray) -> None:
+    def write_persons(
+        self, digest: str, persons: pa.ChunkedArray, signatures: pa.Array | None = None
+    ) -> None:
         """Write the person of each row of a part, for the check; the file is not published.
+
+        ``signatures``: those of the persons, where a series protects them against subtraction.
 
         ``digest`` is that of the part. Each try at a fragment writes its rows in another order, so
         the persons of a stale try must not be read with the rows of another.
         """
         import pyarrow as pa
 
-        self.write_arrow(f"{_PERSONS}{digest}.arrow", pa.table({"person": persons}))
+        columns = {"person": persons} | ({} if signatures is None else {"signature": signatures})
+        self.write_arrow(f"{_PERSONS}{digest}.arrow", pa.table(columns))
 
     def read_persons(self, digest: str) -> pa.ChunkedArray:
         """The persons that :meth:`write_persons` wrote."""
         return self.read_arrow(f"{_PERSONS}{digest}.arrow")["person"]
+
+    def read_signatures(self, digest: str) -> pa.ChunkedArray:
+        """The signatures that :meth:`write_persons` wrote; raises KeyError where it wrote none."""
+        return self.read_arrow(f"{_PERSONS}{digest}.arrow")["signature"]
 
     def write_held(self, fragment_id: int, rows: pa.Table) -> None:
         """Write the rows of a fragment that wait for the next night of a series."""

@@ -48,10 +48,10 @@ def checked(
         write_arrow=kept.__setitem__,
     )
 
-    def unknown(_connection: Any, _name: str, hashes: Any, words: int) -> Known:
+    def unknown(_connection: Any, _name: str, hashes: Any, words: int, signed: bool) -> Known:
         none = np.zeros(len(hashes), np.int64)
         common = np.zeros((len(hashes), words), np.uint64)
-        return Known(none != 0, none - 1, none, common)
+        return Known(none != 0, none - 1, none, common, common)
 
     with (
         mock.patch("mondrian_ops.catalogue.current"),
