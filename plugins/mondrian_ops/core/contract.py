@@ -19,6 +19,7 @@ from mondrian_ops.core.encoding import value_type
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.named_types import is_text
 from mondrian_ops.core.profile import generalization_of
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
@@ -177,8 +178,7 @@ def _identifier(name: str, type_: str, job: Job) -> Column:
 def type_name(type_: pa.DataType) -> str:
     """A type in words: how the values of a text are stored does not matter."""
     type_ = value_type(type_)
-    is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return "text" if any(is_it(type_) for is_it in is_text) else str(type_)
+    return "text" if is_text(type_) else str(type_)
 
 
 def _generalization(

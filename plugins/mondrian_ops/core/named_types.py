@@ -29,8 +29,6 @@ __all__ = [
     "cast",
     "is_already",
     "is_text",
-    "type_names",
-    "type_of",
 ]
 
 _MOST_DIGITS = 37  # of a decimal128 to which one more can be added
@@ -132,7 +130,7 @@ class Guess:
         """The Arrow type that fits."""
         if self.name == "timestamp" and "timestamp" not in self._kinds:
             return _ZONED
-        return type_of(self.name, self._scale or 0, self._whole)
+        return _type_of(self.name, self._scale or 0, self._whole)
 
     def _numbers(self, texts: pa.Array) -> set[str]:
         """Which kinds of numbers the texts are, each written as the number is."""
@@ -182,7 +180,7 @@ class Guess:
         return {"decimal"} if self._scale + self._whole <= _MOST_DIGITS else set()
 
 
-def type_of(name: str, scale: int = 0, whole: int = 1) -> pa.DataType:
+def _type_of(name: str, scale: int = 0, whole: int = 1) -> pa.DataType:
     """The Arrow type of a type's name.
 
     ``scale`` and ``whole``: the digits of a ``decimal`` behind the point and before it.
@@ -202,15 +200,6 @@ def type_of(name: str, scale: int = 0, whole: int = 1) -> pa.DataType:
         case "timestamp":
             return pa.timestamp("us")
     return pa.string()
-
-
-def type_names(schema: pa.Schema) -> dict[str, str]:
-    """The types of a schema as a job names them, by column; columns of other types are left out.
-
-    A job with these ``types`` reads the columns of a later input so.
-    """
-    names = {column.name: _name_of(value_type(column.type)) for column in schema}
-    return {column: name for column, name in names.items() if name}
 
 
 def _name_of(type_: pa.DataType) -> str:
@@ -336,7 +325,7 @@ class Declared:
         """The Arrow type that has room for all values."""
         if self.name == "timestamp" and self._zones == {True}:
             return _ZONED
-        return type_of(self.name, self._scale, self._whole)
+        return _type_of(self.name, self._scale, self._whole)
 
     def _fits(self, column: pa.Array) -> bool:
         if not is_text(column.type):

@@ -218,9 +218,11 @@ def _refusal(
     name = series.name_of_series(output)
     change_id = contracts.refuse(connection, name, compared.changes, output, now())
     last = "" if compared.last is None else f" ({storage.shown(compared.last.output)})"
-    missing = "; ".join(places)
+    missing = ""
     if places:
-        missing = f" ({missing}; a text that stands for a missing value belongs into csv.missing)"
+        missing = (
+            f" ({'; '.join(places)}; list a text that stands for a missing value in csv.missing)"
+        )
     return PrivacyError(
         "schema: the drop is refused and not published, because its columns are not those of the "
         f"last release of the dataset{last}: {Change.text_of(compared.changes)}{missing}; deliver "

@@ -63,7 +63,6 @@ __all__ = [
     "check_hierarchy",
     "check_job",
     "check_source",
-    "has_policies",
     "nights_without_policies",
     "note_arrivals",
     "output_rules",
@@ -83,11 +82,6 @@ def use_policies(path: str | None) -> None:
     """Apply the policies in this file; None: those that the environment names, if it does."""
     global _in_use
     _in_use = path
-
-
-def has_policies() -> bool:
-    """Whether there are policies at all."""
-    return bool(_path())
 
 
 def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> Job:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.core import named_types, resource_limits
+from mondrian_ops.core import resource_limits
 from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 from mondrian_ops.core.named_types import Declared, is_already
@@ -107,14 +107,6 @@ class Source:
     def pointed(self) -> list[str]:
         """The columns whose whole numbers are written ``70.0``."""
         return [name for name, kind in self.types.items() if kind == "float"]
-
-    @property
-    def type_names(self) -> dict[str, str]:
-        """The types of all columns that a job can name, as ``types`` of a job names them.
-
-        A job with these types reads a later input in them.
-        """
-        return {**named_types.type_names(self.schema), **self.types}
 
     def batches(
         self,

@@ -17,8 +17,6 @@ from mondrian_ops.core.named_types import (
     MixedTimesError,
     NoCastError,
     cast,
-    type_names,
-    type_of,
 )
 from mondrian_ops.core.values import text_of
 
@@ -191,11 +189,3 @@ def test_types_without_an_exact_counterpart_and_mixed_times_are_refused():
         Declared("text").add(pa.array([[7]]))
     with pytest.raises(MixedTimesError):
         Declared("timestamp").add(pa.array(["2024-01-31 10:00", "2024-01-31 10:00Z"]))
-
-
-def test_the_types_of_a_schema_are_read_again():
-    names = ("text", "integer", "number", "decimal", "boolean", "date", "timestamp")
-    schema = pa.schema([(name, type_of(name)) for name in names])
-    assert type_names(schema) == {name: name for name in names}
-    others = pa.schema([("t", pa.dictionary(pa.int32(), pa.string())), ("l", pa.list_(pa.int64()))])
-    assert type_names(others) == {"t": "text"}
