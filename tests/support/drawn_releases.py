@@ -71,7 +71,9 @@ def figures_of(count: ReleaseCount) -> dict[str, Any]:
     """All that a report has of a count, in no order that depends on how it was made."""
     names = ["rows", "classes", "histogram", "persons_histogram", "dp", "identifiers", "columns"]
     names += ["prosecutor_max", "prosecutor_avg", "quasi_identifiers"]
-    return {name: getattr(count, name) for name in names} | {"c": count.c_avg(3)}
+    sensitive = {name: each.to_report() for name, each in count.figures.sensitive.items()}
+    figures = {name: getattr(count, name) for name in names}
+    return figures | {"c": count.c_avg(3), "sensitive": sensitive}
 
 
 def job_of(parts: Sequence[Any], criteria: Mapping[str, Any], has_persons: bool) -> Job:

@@ -67,7 +67,7 @@ class Figures:
         sizes, classes = np.unique(counts.class_sizes, return_counts=True)
         self.classes.update(dict(zip(sizes.tolist(), classes.tolist(), strict=True)))
         people = counts.class_sizes if counts.persons is None else counts.persons
-        for name, sensitive in counts.sensitive.items():
+        for name, sensitive in counts.sensitive.items() if len(sizes) else ():
             width = self._widths.get(name)
             figures = SensitiveFigures.of(sensitive, counts.class_sizes, people, name, width)
             self._add_sensitive(name, figures)

@@ -98,7 +98,7 @@ class SensitiveFigures:
     def gain(self) -> Gain | None:
         """The greatest; None where it was not measured, or there is no value."""
         gains = [Gain(rows / self.rows, share) for rows, share in (self.values or {}).values()]
-        return max(gains, key=lambda gain: gain.beta, default=None)
+        return max(gains, key=lambda gain: (gain.beta, gain.share), default=None)
 
     def to_json(self) -> list[Any]:
         """A JSON value."""

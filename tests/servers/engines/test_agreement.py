@@ -124,6 +124,9 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "entity_id": "large text",
         "k": 3,
         "cut": "lookahead",
+        "sensitive": ["number dictionary", "date"],
+        "l": 2,
+        "l_width": {"number dictionary": "50 %", "date": "3 days"},
     },
     "persons and levels": {
         "quasi_identifiers": ["bool", "float=ladder:0.5/1"],

@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -45,6 +46,31 @@ def test_a_cluster_says_what_one_process_says(
     with tempfile.TemporaryDirectory() as folder:
         release = StagedRelease(Path(folder), job_of(parts, criteria, has_persons), parts)
         DAMAGES[damage](release, data.draw(numbers, "one"), data.draw(numbers, "other"))
+        expected = outcome(release.checked_here)
+        assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=buckets)) == expected
+
+
+@examples(60)
+@given(
+    st.data(),
+    releases(),
+    st.sampled_from(["2", "0.4", "50 %"]),
+    st.sampled_from([{}, {"missing_sensitive": "value"}, {"diversity": "entropy"}]),
+    st.booleans(),
+)
+def test_a_cluster_measures_numbers_as_one_process_does(
+    data: Any, parts: Any, width: str, criteria: Any, has_persons: bool
+) -> None:
+    buckets = data.draw(st.sampled_from([1, 2, 7]), "buckets")
+    criteria = {"l": 2, "l_width": {"s": width}, **criteria}
+    numbers, ills = pa.array([1.5, 2, 3, 9]), pa.array(ILLS.leaves)
+    numbered = []
+    for part, persons in parts:
+        values = numbers.take(pc.index_in(part["s"].combine_chunks(), value_set=ills))
+        numbered.append((part.set_column(part.column_names.index("s"), "s", values), persons))
+    parts = numbered
+    with tempfile.TemporaryDirectory() as folder:
+        release = StagedRelease(Path(folder), job_of(parts, criteria, has_persons), parts)
         expected = outcome(release.checked_here)
         assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=buckets)) == expected
 
