@@ -18,7 +18,7 @@ from hypothesis_profiles import examples
 from mondrian_ops.algorithms import planning
 from mondrian_ops.algorithms.fragment_merging import merge_small
 from mondrian_ops.algorithms.planning import Draft
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.core.errors import JobError, PrivacyError, UnattainableError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profiler
@@ -196,6 +196,28 @@ def test_values_may_be_enough_and_not_diverse_enough(keys):
         PrivacyError, match=r"as one equivalence class .*\(3 of column 's'\) do not count"
     ):
         drafted(job, table)
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "di_mondrian", "tds", "samarati"])
+def test_where_too_many_values_are_similar_the_error_names_the_greatest_l(algorithm):
+    pay = [0.0] * 3 + [100.0, 108.0, 200.0, 300.0, 400.0, 500.0, None]
+    table = pa.table({"q": range(10), "pay": pay})
+    keys = {"algorithm": algorithm, "sensitive": ["pay"], "l_width": {"pay": "10 %"}}
+    missing = (
+        "; values that are missing, empty or blank (1 of column 'pay') do not count towards l: "
+        "fill them in, or set missing_sensitive: value"
+    )
+    with pytest.raises(UnattainableError) as caught:
+        drafted(job_of(["q"], {}, l=4, **keys), table)
+    assert str(caught.value) == (
+        "l_width: 33.3% of all rows have values of 'pay' within 10 % of one another, and no class "
+        f"may have more than 1/4; lower l to 3, or set a smaller width{missing}"
+    )
+    assert drafted(job_of(["q"], {}, l=3, **keys), table)
+    assert drafted(job_of(["q"], {}, l=3, **keys, missing_sensitive="value"), table)
+    keys["l_width"] = {"pay": "95 %"}
+    with pytest.raises(UnattainableError, match=r"66\.7% of .*, so no l can hold; set a smaller"):
+        drafted(job_of(["q"], {}, l=2, **keys), table)
 
 
 def test_an_error_says_nothing_of_missing_values_where_there_are_none():

@@ -126,3 +126,38 @@ def test_columns_of_one_value_are_noted():
     assert checks.constant_note(["c", "t"]) == (
         "quasi-identifiers with the same value in all rows, which tell nobody apart: 'c', 't'"
     )
+
+
+def of_types(**types: pa.DataType) -> Any:
+    """What is asked of a source with columns of these types."""
+    return SimpleNamespace(schema=pa.schema(types.items()), declared=pa.schema([]))
+
+
+PAID = {"sensitive": ["pay", "since"], "l": 2}
+
+
+def test_a_width_has_to_fit_the_type_of_its_column():
+    source = of_types(age=pa.int64(), pay=pa.float64(), since=pa.date32())
+    widths = {"pay": "10 %", "since": "30 days"}
+    checks.check_columns(a_job(**PAID, l_width=widths), source)
+    with pytest.raises(JobError, match=r"^l_width\.since: 5 is no span of time"):
+        checks.check_columns(a_job(**PAID, l_width={**widths, "since": "5"}), source)
+    text = of_types(age=pa.int64(), pay=pa.string(), since=pa.date32())
+    with pytest.raises(JobError, match=r"^l_width\.pay: the column is string, .* the job's types"):
+        checks.check_columns(a_job(**PAID, l_width=widths), text)
+
+
+def test_a_number_or_date_without_a_width_is_warned_of(caplog):
+    source = of_types(age=pa.int64(), pay=pa.dictionary(pa.int8(), pa.int64()), since=pa.date32())
+    checks.warn_of_numbers(a_job(**PAID), source)
+    assert caplog.messages == [
+        "l counts the different values of 'pay', however close to one another; set a width in "
+        "l_width, such as 10 %",
+        "l counts the different values of 'since', however close to one another; set a width in "
+        "l_width, such as 30 days",
+    ]
+    caplog.clear()
+    checks.warn_of_numbers(a_job(**PAID, l_width={"pay": "5", "since": "1 day"}), source)
+    checks.warn_of_numbers(a_job(sensitive=["pay"], t=0.5), source)
+    checks.warn_of_numbers(a_job(sensitive=["ill"], l=2), of_types(age=pa.int64(), ill=pa.string()))
+    assert not caplog.messages
