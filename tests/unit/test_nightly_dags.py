@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from airflow.serialization.serialized_objects import DagSerialization
 
 from mondrian_ops.core.errors import JobError
-from mondrian_ops.nightly_dags import anonymize_folder, try_again, whole
+from mondrian_ops.nightly_dags import SHIPPED, anonymize_folder, try_again, whole
+from mondrian_ops.storage import shipped
 
 PARSE = """
 import json, sys, time
@@ -91,12 +93,18 @@ def test_a_folder_or_a_dataset_that_is_not_there_is_refused(jobs, folder, each, 
         anonymize_folder(folder, each=each)
 
 
-@pytest.mark.parametrize("other", ["a b", "nightly"])
+@pytest.mark.parametrize(
+    "other", ["a b", *(name.removeprefix("mondrian_") for name in sorted(SHIPPED))]
+)
 def test_two_jobs_do_not_make_one_dag(jobs, other):
     for name in ("a+b", other):
         (jobs / f"{name}.yaml").write_text("")
     with pytest.raises(JobError, match="again; rename the file"):
         anonymize_folder("include/jobs")
+
+
+def test_the_dags_that_come_with_the_package_are_known():
+    assert {path.stem for path in Path(shipped("dags")).glob("*.py")} == SHIPPED
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "a week", "1.5", ""])
