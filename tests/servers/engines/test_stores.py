@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.errors import JobError, PrivacyError
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine
@@ -128,3 +129,36 @@ def test_people_are_followed_through_the_nights_of_a_series(
         assert report["rows"]["published"] == 500
         assert report["series"]["people"]["known_before"] == (450 if day == 2 else 0)
     assert pipeline.verify_series(job, str(job.output))["passed"]
+
+
+def test_rows_that_wait_keep_their_policies(
+    store: Store, spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    table = people(ROWS, seed=4)
+    jobs = []
+    for day, (folder, rows) in enumerate([("patients", 30), ("visitors", 100)], 1):
+        sink = io.BytesIO()
+        pq.write_table(table.slice(100 * day, rows), sink)
+        store.put(f"{folder}/{day}.parquet", sink.getvalue())
+        night = {
+            "input": store.url(f"{folder}/{day}.parquet"),
+            "output": store.url(f"out/2025-08-0{day}"),
+            "k": 50,
+            "quasi_identifiers": ["age", "sex"],
+            "series": {"hold_nights": 9},
+        }
+        jobs.append(pipeline.load_job(night))
+    policy = {"name": "patients", "inputs": [store.url("patients")], "min_k": 50}
+    file = tmp_path / "policies.json"
+    file.write_text(json.dumps({"unmatched": "allow", "policies": [policy]}))
+    storage.use_policies(str(file))
+    try:
+        held = pipeline.run(storage.check_job(jobs[0]), engine=spark_engine)
+        assert held["outcome"]["state"] == "held"
+    finally:
+        storage.use_policies(None)
+    with pytest.raises(JobError, match=r"requires min_k: 50; .*since 2025-08-01 came under"):
+        pipeline.run(replace(jobs[1], k=5), engine=spark_engine)
+    assert "2025-08-02" not in storage.names_in(store.url("out"))
+    report = pipeline.run(jobs[1], engine=spark_engine)
+    assert (report["rows"]["published"], report["policies"]) == (130, ["patients"])
