@@ -231,6 +231,14 @@ def test_a_shortfall_names_policy_key_value_and_remedy():
         (
             [
                 {"name": "a", "inputs": ["/in"], "overlap": "warn", "people_by": ["ssn"]},
+                {"name": "b", "inputs": ["/else"]},
+                {"name": "c", "inputs": ["/more"], "overlap": "warn", "people_by": ["zip"]},
+            ],
+            r"policies\[2\].people_by: tells people apart by other columns than the policy 'a'",
+        ),
+        (
+            [
+                {"name": "a", "inputs": ["/in"], "overlap": "warn", "people_by": ["ssn"]},
                 {"name": "b", "inputs": ["/more"], "overlap": "warn", "people_by": ["name"]},
             ],
             r"policies\[1\].people_by: tells people apart by other columns than the policy 'a'",
@@ -299,7 +307,9 @@ def test_who_approves_is_who_all_policies_let():
 
 
 def test_what_one_policy_refuses_is_refused():
-    assert Required.by([policy(), policy(dependencies="refuse")]).dependencies == "refuse"
+    both = (policy(), policy(dependencies="refuse"))
+    assert Required.by(each for each in both).dependencies == "refuse"
+    assert Required.by(both[:1]).dependencies == "warn"
     assert Required.by([]).dependencies == "warn"
 
 

@@ -328,6 +328,45 @@ def test_the_policies_that_match_their_input_today_hold_on_every_store(home, loc
     assert storage.nights_without_policies(asking, work) == ["2025-01-01"]
 
 
+@pytest.mark.parametrize(
+    ("kept", "unmatched", "is_refused"),
+    [
+        (None, "allow", True),
+        (None, "refuse", True),
+        ((), "allow", False),
+        ((), "refuse", True),
+        ((Policy("kept", ("/in",)),), "refuse", False),
+        (None, None, False),
+        ((), None, False),
+    ],
+)
+def test_rows_whose_input_no_policy_matches_any_more(home, kept, unmatched, is_refused):
+    """``unmatched`` is None where there are no policies at all."""
+    storage.use_policies(None)
+    if unmatched is not None:
+        own = {"name": "own", "inputs": [f"{home}/landing/patients"]}
+        decree(home, [own], unmatched=unmatched)
+    place = f"{home}/landing/visitors"
+    asking, work = with_arrivals(home, Arrival("2025-01-01", place, kept))
+    unknown = ["2025-01-01"] if kept is None and unmatched is not None else []
+    assert storage.nights_without_policies(asking, work) == unknown
+    if not is_refused:
+        storage.check_job(asking, work=work)
+        return
+    with pytest.raises(JobError) as caught:
+        storage.check_job(asking, work=work)
+    assert str(caught.value) == (
+        f"series: no policy matches {place}, from where rows came that wait since 2025-01-01, and "
+        "such rows are refused here; have an administrator add a policy for this input"
+    )
+
+
+def test_a_table_that_is_no_series_has_no_rows_that_wait(home):
+    work = storage.WorkDir(f"{home}/out/.work")
+    work.create()
+    assert storage.required(job(home, k=4), work.root).policies == ("patients",)
+
+
 def test_columns_of_all_rows_keep_to_the_policies_of_each(home):
     schema = pa.schema([("age", pa.int64()), ("ssn", pa.string())])
     asking, work = with_arrivals(
