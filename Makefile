@@ -30,8 +30,9 @@ else
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile
 endif
 # Once, on all cores: pip uses one, and uv leaves it to whoever imports a module first, as here what
-# only tests need. Some packages bring files that are no Python of this version.
-COMPILE := $(RUN) -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
+# only tests need. Nobody imports the tests of packages; some bring files that are no Python of this
+# version.
+COMPILE := $(RUN) -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 
 .PHONY: help
 help: ## Show this

@@ -29,7 +29,7 @@ def own_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with README's DAG and that of ``examples`` among its own; its Airflow on SQLite."""
     folder = tmp_path_factory.mktemp("airflow")
     root = folder / "project"
-    settings = installed(built(folder), folder / "site")
+    settings = installed(built(tmp_path_factory), folder / "site")
     called(Path("/"), "-S", "-m", "mondrian_ops", "init", str(root), **settings)
     shutil.copy(CHECKOUT / "examples" / "dags" / "customers.py", root / "dags")
     readme = (CHECKOUT / "README.md").read_text("utf-8")

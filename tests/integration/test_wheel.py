@@ -16,7 +16,7 @@ from own_wheel import CHECKOUT, built, called, installed
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("wheel"))
+    return built(tmp_path_factory)
 
 
 def test_it_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None:

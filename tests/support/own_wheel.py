@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def built(folder: Path) -> Path:
-    """As `pip wheel .` has it built, but for the environment of its own."""
-    called(CHECKOUT, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+def built(folders: pytest.TempPathFactory) -> Path:
+    """As `pip wheel .` has it built, but for the environment of its own.
+
+    The first process of a test run to ask for it builds it, for all of them.
+    """
+    folder = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(folder.glob("*.whl")):
+            called(CHECKOUT, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
     (made,) = folder.glob("*.whl")
     return made
 

@@ -26,6 +26,12 @@ if "scheduler" in sys.argv:
 
     import_lean()
     from mondrian_ops import pipeline, task_groups
+    from mondrian_ops.catalogue import database, releases
+    from mondrian_ops.engines import local, release_check
+    from mondrian_ops.hooks import store_credentials
+    from mondrian_ops.report import page
+    from mondrian_ops.series import nights
+    from mondrian_ops.storage import csv_files, release
     import killed_once
 """
 

@@ -74,7 +74,7 @@ def celery_project(
     of the API's tokens.
     """
     root = copied(tmp_path_factory.mktemp("celery"))
-    wheel = built(tmp_path_factory.mktemp("wheel"))
+    wheel = built(tmp_path_factory)
     key = root / "catalogue.key"
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)
@@ -84,7 +84,9 @@ def celery_project(
         parallelism=16,  # no bound but that of the workers
         database=airflow_database(),
         broker=redis_url,
-        python=environment(wheel, "airflow,celery,postgresql", wheel.parent),
+        python=environment(
+            wheel, "airflow,celery,postgresql", tmp_path_factory.mktemp("installed")
+        ),
         settings={
             **CALM,
             **opened(root),
