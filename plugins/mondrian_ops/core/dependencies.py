@@ -60,13 +60,15 @@ Codes = NDArray[np.integer[Any]]
 class Finding:
     """What a column that is published as it is undoes.
 
-    ``how``: by value or by order, with the ``quasi_identifier`` that it gives away; alone; or
-    unknown, where values of its type cannot be compared. ``share``: of the rows that other rows
-    with their value predict; xi; or of the rows whose value ``fewer_than`` so many have.
+    ``how``: by value or by order, with the ``quasi_identifier`` that it gives away; alone; jointly,
+    by all quasi-identifiers (`singling_out`); or unknown, where values of its type cannot be
+    compared. ``share``: of the rows that other rows with their value predict; xi; of the rows whose
+    value ``fewer_than`` so many have; or of the rows that are found. ``column`` is empty for all
+    columns together.
     """
 
     column: str
-    how: Literal["value", "order", "alone", "unknown"]
+    how: Literal["value", "order", "alone", "unknown", "jointly"]
     share: float = 0.0
     quasi_identifier: str | None = None
     fewer_than: int = 0

@@ -237,7 +237,7 @@ class Job(Options):
         "warn",
         title="Columns that undo the work",
         text="What happens to a release with a column that is published as it is and gives away a "
-        "quasi-identifier, or singles out rows.",
+        "quasi-identifier, singles out rows, or finds people in their classes.",
         choices={
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published",

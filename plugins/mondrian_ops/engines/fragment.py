@@ -18,6 +18,7 @@ from mondrian_ops.core.plan import filter_of, is_exact, reach_of
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.core.release_truth import PartTruth, Read
 from mondrian_ops.core.values import in_one_spelling
+from mondrian_ops.engines.class_samples import take_sample
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 
@@ -53,6 +54,7 @@ def anonymize(
     hidden: dict[str, int] = {}
     if measured["rows"]:
         hidden = _written(run, fragment, rows, released)
+        take_sample(run, fragment, _in_one_spelling(run.dataset.job, rows), released)
     return Summary.of(fragment, {**measured, "hidden": hidden}, started)
 
 

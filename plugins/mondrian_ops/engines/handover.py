@@ -164,7 +164,9 @@ class RunState(_Handed):
     get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
     numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
     empty where no column is recoded as a whole, and None until it is chosen. ``dependencies``:
-    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``unattainable``: the rows of a
+    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``singled_out``:
+    :class:`~mondrian_ops.core.singling_out.SingledOut` as dicts, once classes are known;
+    ``unattainable``: the rows of a
     series' night cannot be published, for this reason. ``source``: how the input was read. The
     others are as in a report.
     """
@@ -181,6 +183,7 @@ class RunState(_Handed):
     files: Sequence[Sequence[int]] | None = None
     recoding: Mapping[str, Any] | None = None
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    singled_out: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)

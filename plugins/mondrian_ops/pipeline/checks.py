@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -20,9 +21,10 @@ from mondrian_ops.core.errors import (
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.near_values import check_width, is_measurable, is_of_time
+from mondrian_ops.core.singling_out import SingledOut, findings_of
 from mondrian_ops.core.widths import widths_of
 from mondrian_ops.engines.handover import RunState
-from mondrian_ops.report.statements import undone
+from mondrian_ops.report.raw_columns import undone
 
 __all__ = [
     "check_columns",
@@ -36,6 +38,7 @@ __all__ = [
     "refuse_undone",
     "warn_of_numbers",
     "warn_of_undone",
+    "with_singled_out",
 ]
 
 _log = logging.getLogger(__name__)
@@ -214,9 +217,9 @@ def refuse_undone(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:
         raise PrivacyError(f"dependencies: the release is refused and not published: {what}")
 
 
-def warn_of_undone(state: RunState) -> None:
+def warn_of_undone(findings: Sequence[Mapping[str, Any]]) -> None:
     """Log a warning for each column that undoes the work."""
-    for text in undone(state.dependencies):
+    for text in undone(findings):
         _log.warning("%s", text)
 
 
@@ -231,3 +234,10 @@ def warn_of_numbers(job: Job, source: storage.Source) -> None:
                 name,
                 example,
             )
+
+
+def with_singled_out(state: RunState, figures: Sequence[Mapping[str, Any]]) -> RunState:
+    """The state with ``figures`` (`singling_out.SingledOut`), and a warning where there is harm."""
+    found = [finding.to_dict() for finding in findings_of([SingledOut(**each) for each in figures])]
+    warn_of_undone(found)
+    return replace(state, dependencies=[*state.dependencies, *found], singled_out=figures)

@@ -17,6 +17,7 @@ from mondrian_ops.core import verification
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_sections import Partitioning
+from mondrian_ops.engines import class_samples
 from mondrian_ops.engines.memory import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.tables_in_memory import callers_table, name_of
@@ -27,6 +28,7 @@ from mondrian_ops.pipeline.checks import (
     hierarchies_of,
     warn_of_numbers,
     warn_of_undone,
+    with_singled_out,
 )
 from mondrian_ops.pipeline.partition import steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
@@ -91,7 +93,7 @@ def anonymize(
     run = Run(None, Dataset(replace(job, partitioning=one), source, hierarchies))
     engine = MemoryEngine(source.table, callers, changed)
     state = steps(run, engine, retrieval="memory")
-    warn_of_undone(state)
+    warn_of_undone(state.dependencies)
     if job.recodes_columns:
         engine.recode(run)
     divided = time.perf_counter()
@@ -101,6 +103,8 @@ def anonymize(
     counter = verification.counter_of(job, released.column_names, labels=run.labels)
     part = counter.add(released, persons=persons)
     count = counter.result()
+    sample = class_samples.sample_of(run, source.table, engine.released)
+    state = with_singled_out(state, class_samples.figures_of(run, [sample]))
     report = judged(
         job,
         replace(

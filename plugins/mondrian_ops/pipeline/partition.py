@@ -108,7 +108,7 @@ def partition(
         except BaseException:
             run.work.give_up()
             raise
-    warn_of_undone(run.state)
+    warn_of_undone(run.state.dependencies)
     return _to_map(run)
 
 

@@ -12,6 +12,7 @@ from mondrian_ops.core.pool import as_shown
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
+from mondrian_ops.report.raw_columns import singled_out
 
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
@@ -68,11 +69,13 @@ def assembled(
         retrieval={"asked": job.retrieval, "used": state.retrieval},
         timings_s={**state.timings_s, **_anonymize_s(summaries), "wrap_up": wrap_up_s},
         dependencies=state.dependencies,
+        singled_out=state.singled_out,
         notes=[
             note
             for note in (
                 state.constant,
                 statements.numberlike(state.source.get("numberlike", ())),
+                singled_out(state.singled_out),
                 state.partitioning["note"],
                 _refit_note(boundaries),
             )

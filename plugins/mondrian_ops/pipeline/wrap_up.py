@@ -24,6 +24,7 @@ from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_loss import nothing_lost, with_hidden
 from mondrian_ops.engines import Engine
+from mondrian_ops.engines.class_samples import written_figures
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
@@ -38,7 +39,12 @@ from mondrian_ops.pipeline.approval import (
     refusal_reported,
     rejected,
 )
-from mondrian_ops.pipeline.checks import lost_rows, policies_unknown, refuse_undone
+from mondrian_ops.pipeline.checks import (
+    lost_rows,
+    policies_unknown,
+    refuse_undone,
+    with_singled_out,
+)
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
@@ -177,6 +183,8 @@ def check(
     followed = _followed(job, run, summaries) if count.rows else None
     if followed is not None:
         verdict = replace(verdict, failures=(*verdict.failures, *followed.failures))
+    if count.rows:
+        state = with_singled_out(state, written_figures(run, summaries))
     report = judged(
         job,
         state,
@@ -259,6 +267,7 @@ def judged(
     with refusal_reported(report):
         if failures:
             raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
+        refuse_undone(job, state.dependencies)
         if night is not None and not published:
             hold(report, state.unattainable)
         judge(job, report, policies)

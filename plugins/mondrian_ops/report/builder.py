@@ -11,7 +11,8 @@ from typing import Any
 
 from mondrian_ops.report.document import Columns, Report
 from mondrian_ops.report.limits import limits_of
-from mondrian_ops.report.statements import published_raw, undone
+from mondrian_ops.report.raw_columns import undone
+from mondrian_ops.report.statements import published_raw
 from mondrian_ops.version import __version__
 
 __all__ = ["build", "merge_attributes"]
@@ -34,6 +35,7 @@ def build(
     timings_s: Mapping[str, float],
     recoding: Mapping[str, Any] | None = None,
     dependencies: Sequence[Mapping[str, Any]] = (),
+    singled_out: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
     made_by: str | None = None,
     requested_by: str | None = None,
@@ -60,7 +62,8 @@ def build(
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
         "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
         the columns of a pandas index, which are left out.
-    dependencies: ``core.dependencies.Finding`` as dicts.
+    dependencies: ``core.dependencies.Finding`` as dicts; singled_out:
+        ``core.singling_out.SingledOut``.
     made_by, requested_by, run_type: see :func:`statements.maker` and :func:`statements.requested`.
     sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
     generalizations: how each quasi-identifier was generalized, by name.
@@ -99,6 +102,7 @@ def build(
         **({} if series is None else {"series": dict(series)}),
         "achieved": dict(achieved),
         "equivalence_classes": sum(count for _, count in sizes),
+        **({"singled_out": list(singled_out)} if singled_out else {}),
         "class_sizes": [list(pair) for pair in sizes],
         **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
         "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),

@@ -41,7 +41,6 @@ __all__ = [
     "summary",
     "timestamp",
     "types",
-    "undone",
     "used",
     "warning",
 ]
@@ -248,33 +247,6 @@ def published_raw(columns: Columns) -> str:
         "risks in this report cover only the columns that the job names. Whoever knows a person's "
         "value in a raw column may find that person's row by it."
     )
-
-
-def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each column that is published as it is undoes, by ``core.dependencies.Finding``."""
-    by_column: dict[str, list[Mapping[str, Any]]] = {}
-    for each in findings:
-        by_column.setdefault(each["column"], []).append(each)
-    return [
-        f"{column!r} stays as it is and {' and '.join(map(_undone, of_column))}; make it a "
-        "quasi-identifier or an identifier, or leave it out"
-        for column, of_column in by_column.items()
-    ]
-
-
-def _undone(finding: Mapping[str, Any]) -> str:
-    share, quasi_identifier = percent(finding["share"], 0), finding["quasi_identifier"]
-    match finding["how"]:
-        case "value":
-            return f"gives away {quasi_identifier!r} (in {share} of the rows)"
-        case "order":
-            return f"gives away {quasi_identifier!r} (by its order, {share})"
-        case "alone" if finding["fewer_than"] == 2:
-            return f"singles out {share} of the rows (nobody else has their value)"
-        case "alone":
-            fewer = f"fewer than k = {finding['fewer_than']} have their value"
-            return f"singles out {share} of the rows ({fewer})"
-    return "has a type whose values cannot be compared (flatten it, or make it text or a number)"
 
 
 def first(report: Report) -> list[str]:
