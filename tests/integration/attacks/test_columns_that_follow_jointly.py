@@ -146,6 +146,56 @@ def test_refused_by_that_figure_before_anything_is_published(tmp_path, column):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
+@cache
+def pairs() -> pa.Table:
+    """What docs/privacy.md lists: columns, and the quasi-identifiers that they follow from."""
+    random, rows = np.random.default_rng(3), 2000
+    table = patients(rows)
+    age = table["age"].to_numpy()
+    born = (2025 - age) * 365 - random.integers(0, 365, rows)
+    state, order = random.integers(0, 50, rows), random.permutation(rows)
+    zip_code = table["zip"].to_numpy()
+    more = {
+        "income": random.lognormal(10, 1, rows).astype(np.int64),
+        "state": [f"state{each}" for each in state],
+        "day": np.sort(random.integers(0, 3000, rows)),
+        "street": order // 40,
+    }
+    more |= {
+        "logarithm": np.log(more["income"] + 1),
+        "square": age**2,
+        "thousands": more["income"] // 1000,
+        "birthday": born,
+        "year": 2025 - age,
+        "number": 7 * np.arange(rows) + random.integers(0, 7, rows),
+        "capital": [f"capital{each * 37 % 50}" for each in state],
+        "region": [f"r{each}" for each in zip_code // 10],
+        "household": [f"h{each}" for each in random.permutation(rows)[order // 4]],
+    }
+    for name, column in more.items():
+        table = table.append_column(name, pa.array(column))
+    return table
+
+
+PAIRS = {
+    "logarithm": ["income", "age"], "square": ["age", "zip"], "thousands": ["income", "age"],
+    "birthday": ["age", "zip"], "year": ["age", "zip"], "number": ["day", "age"],
+    "capital": ["state", "age"], "region": ["zip", "age"], "household": ["street", "age"],
+    "bmi": ["height", "weight"], "sum": ["age", "zip"], "mostly": ["age", "zip"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", PAIRS)
+def test_the_twelve_pairs_of_the_documentation(column):
+    """Each is found in classes, whether or not it is found before rows are cut."""
+    job = {"k": K, "quasi_identifiers": PAIRS[column], "sensitive": [column], "cut": "median"}
+    table = pairs().select([*PAIRS[column], column])
+    _, report = anonymize(table, job)
+    (figures,) = report["singled_out"]
+    assert figures["found"] >= 0.05
+    assert "jointly" in {each["how"] for each in report["dependencies"]["findings"]}
+
+
 @pytest.mark.parametrize("column", ["score", "group"])
 @pytest.mark.parametrize("k", [2, 5, 20])
 def test_an_independent_column_finds_nobody_and_is_not_refused(tmp_path, column, k):
