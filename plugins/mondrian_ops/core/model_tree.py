@@ -147,16 +147,17 @@ def _polynomial(lines: Floats, target: Floats, asked: Floats) -> Floats:
     )
     level = float(np.median(target))
     goal, penalty = target - level, 1e-9 * len(target) * np.eye(terms.shape[1])
-    weights: NDArray[np.floating[Any]] = np.ones(len(target))
+    weights: NDArray[Any] = np.ones(len(target))
     before = np.inf
     for _ in range(_STEPS):
         weighted = terms * weights[:, None]
         solved: Floats = np.linalg.solve(weighted.T @ terms + penalty, weighted.T @ goal)
-        errors = np.abs(goal - terms @ solved)
+        errors: Floats = np.abs(goal - terms @ solved)
         scale = max(1.5 * float(np.median(errors)), 1e-12)
         if scale > _PROGRESS * before:
             break
-        before, weights = scale, 1 / (1 + (errors / scale) ** 2)
+        before = scale
+        weights = 1 / (1 + (errors / scale) ** 2)
     predicted: NDArray[Any] = of_asked @ solved + level
     return predicted
 
