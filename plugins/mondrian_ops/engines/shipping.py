@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import re
+import secrets
 import sys
 import tempfile
 import time
 import zipfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from mondrian_ops.core.errors import StorageError
+from mondrian_ops.shared_folders import Folder, by_handle
 
 __all__ = ["bootstrap", "packed"]
 
 PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
 _PACKAGE = "mondrian_ops"
+_NAME = re.compile(rf"{_PACKAGE}-\w+(\.zip)?")
 _SHIPPED = ("*.py", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -39,11 +45,12 @@ def packed() -> str:
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    archive = _place() / f"{_PACKAGE}-{digest.hexdigest()[:16]}.zip"
-    if not archive.exists():
-        _write(archive, root, files)
-    os.utime(archive)
-    return str(archive)
+    name = f"{_PACKAGE}-{digest.hexdigest()[:16]}.zip"
+    with _place() as place:
+        if not place.has(name):
+            _write(place, name, root, files)
+        os.utime(name, dir_fd=place.handle, follow_symlinks=False)
+        return os.path.join(place.path, name)
 
 
 def bootstrap() -> None:
@@ -52,8 +59,7 @@ def bootstrap() -> None:
     if archive is None:
         return
     home = _unpacked(archive)
-    os.utime(home)  # recently used: not removed
-    for name in (_PACKAGE, f"{_PACKAGE}.engines"):
+    for name in (_PACKAGE, f"{_PACKAGE}.core", f"{_PACKAGE}.engines"):  # what this module imports
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
 
 
@@ -62,54 +68,65 @@ def _archive() -> Path | None:
     return next((path for path in Path(__file__).parents if path.is_file()), None)
 
 
-def _write(archive: Path, root: Path, files: list[Path]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=archive.parent, suffix=".tmp")
+def _write(place: Folder, archive: str, root: Path, files: list[Path]) -> None:
+    temporary = f"{secrets.token_hex(8)}.tmp"
+    handle = place.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as packing:
         for path in files:
             name = zipfile.ZipInfo(f"{_PACKAGE}/{path.relative_to(root)}", _LONG_AGO)
             packing.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED, 1)
         packing.writestr(zipfile.ZipInfo("__main__.py", _LONG_AGO), (root / _PROGRAM).read_bytes())
-    Path(temporary).replace(archive)
-    _forget_old(archive.parent)
+    place.rename(temporary, place, archive)
+    _forget_old(place)
 
 
-def _forget_old(place: Path) -> None:
+def _forget_old(place: Folder) -> None:
     """Remove packages that were not used for weeks."""
-    for path in place.glob(f"{_PACKAGE}-*"):
-        if time.time() - path.stat().st_mtime < _WEEKS_S:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    with place.scanned() as entries:
+        names = [each.name for each in entries if _NAME.fullmatch(each.name)]
+    for name in names:
+        with suppress(OSError):  # another process removes it, too
+            if time.time() - place.status(name).st_mtime >= _WEEKS_S:
+                place.remove_tree(name)
 
 
 def _unpacked(archive: Path) -> Path:
     """The folder with the content of the zip; several processes may unpack it at once."""
-    home = _place() / archive.stem
-    if not home.exists():
-        beside = Path(tempfile.mkdtemp(dir=home.parent))
-        with zipfile.ZipFile(archive) as packed_files:
-            packed_files.extractall(beside)
-        try:
-            beside.rename(home)
-        except OSError:  # another process was quicker
-            shutil.rmtree(beside)
-        _forget_old(home.parent)
-    return home
+    with _place() as place:
+        if not place.has(archive.stem):
+            beside = secrets.token_hex(8)
+            place.make_private(beside)
+            with place.own(beside) as folder, zipfile.ZipFile(archive) as packed_files:
+                packed_files.extractall(by_handle(folder.handle))
+            try:
+                place.rename(beside, place, archive.stem)
+            except OSError:  # another process was quicker
+                place.remove_tree(beside)
+            _forget_old(place)
+        place.own(archive.stem).close()
+        os.utime(archive.stem, dir_fd=place.handle, follow_symlinks=False)  # used: not removed
+        return Path(place.path, archive.stem)
 
 
-def _place() -> Path:
+def _place() -> Folder:
     """A folder that only this user can write to, since code is run from it.
 
-    Raises PermissionError where others can.
+    Raises StorageError if others can, or it is a link.
     """
     default = Path(tempfile.gettempdir()) / f"{_PACKAGE}-{os.geteuid()}"
-    place = Path(os.environ.get(PLACE_VARIABLE) or default)
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
-        raise PermissionError(
-            f"{place}: other users can write to it, and could put code there; remove it, or name "
-            f"a private folder in {PLACE_VARIABLE}"
+    named = Path(os.environ.get(PLACE_VARIABLE) or default).absolute()
+    named.parent.mkdir(parents=True, exist_ok=True)
+    remedy = f"or name a private folder in {PLACE_VARIABLE}"
+    try:
+        with Folder(str(named.parent)) as parent:
+            with suppress(FileExistsError):
+                parent.make_private(named.name)
+            place = parent.own(named.name)
+    except StorageError as error:
+        raise StorageError(f"{error}, {remedy}") from None
+    if os.fstat(place.handle).st_mode & 0o022:
+        place.close()
+        raise StorageError(
+            f"{named}: other users can write to it, and could put code there; remove it, {remedy}"
         )
     return place

@@ -15,10 +15,10 @@ from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import tables
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.series import history, waiting
-from mondrian_ops.storage.access_policy import WAITING
 from mondrian_ops.storage.discovery import data_file
 from mondrian_ops.storage.files import remove_file
-from mondrian_ops.storage.sweeping import Swept, directories_below
+from mondrian_ops.storage.locations import WAITING, name_of
+from mondrian_ops.storage.sweeping import ANOTHERS, Swept, directories_below, is_anothers
 
 __all__ = ["sweep"]
 
@@ -33,20 +33,41 @@ def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
     Rows that wait are never removed. A file goes if the catalogue knows its series, no night that
     is current or pending has it, and it has not changed for the time ``keep``, at least an hour: a
     night writes its file before the catalogue knows of it. Where rows wait, and the last night was
-    a month ago, the directory is ``forgotten``.
+    a month ago, the directory is ``forgotten``. Another user's is ``kept``; a link is not followed
+    but ``failed``, and stops nothing else.
     """
     keep = max(keep, _AT_LEAST)
     for directory in directories_below(folder, WAITING.__eq__):
         known = {_digest(name) for name in history.names()}
         forgotten = {_digest(name): reason for name, reason in _forgotten()}
         needed = {file.rpartition("/")[2] for file in history.files()}
-        for name in storage.names_in(directory):
+        for series in _each_in(directory):
+            if isinstance(series, Swept):
+                yield series
+                continue
+            name = name_of(series)
             if name not in known:
-                yield Swept(storage.joined(directory, name), "kept", "of another catalogue")
+                yield Swept(series, "kept", "of another catalogue")
                 continue
             if name in forgotten:
-                yield Swept(storage.joined(directory, name), "forgotten", forgotten[name])
-            yield from _swept(storage.joined(directory, name), needed, keep)
+                yield Swept(series, "forgotten", forgotten[name])
+            for file in _each_in(series):
+                if isinstance(file, Swept):
+                    yield file
+                elif name_of(file) not in needed:
+                    yield from _swept(file, keep)
+
+
+def _each_in(directory: str) -> list[str | Swept]:
+    """What is in a directory; or what became of it, if it cannot be listed."""
+    try:
+        if is_anothers(directory):
+            return [Swept(directory, "kept", ANOTHERS)]
+        return [storage.joined(directory, name) for name in storage.names_in(directory)]
+    except FileNotFoundError:  # gone meanwhile
+        return []
+    except (OSError, MondrianOpsError) as error:
+        return [Swept(directory, "failed", str(error))]
 
 
 def _digest(series: str) -> str:
@@ -77,18 +98,17 @@ def _forgotten() -> list[tuple[str, str]]:
         ]
 
 
-def _swept(directory: str, needed: set[str], keep: timedelta) -> Iterator[Swept]:
-    for name in storage.names_in(directory):
-        if name in needed:
-            continue
-        file = storage.joined(directory, name)
-        try:
-            age = datetime.now(UTC) - datetime.fromtimestamp(data_file(file).changed / 1e9, UTC)
-            if age > keep:
-                remove_file(file)
-            state = "removed" if age > keep else "kept"
-            yield Swept(file, state, f"unchanged for {age / timedelta(hours=1):.1f} hours")
-        except FileNotFoundError:  # its night is current meanwhile
-            continue
-        except (PermissionError, MondrianOpsError) as error:
-            yield Swept(file, "failed", str(error))
+def _swept(file: str, keep: timedelta) -> Iterator[Swept]:
+    if not waiting.is_file_name(name_of(file)):
+        yield Swept(file, "kept", "it has no name of a file of rows that wait")
+        return
+    try:
+        age = datetime.now(UTC) - datetime.fromtimestamp(data_file(file).changed / 1e9, UTC)
+        if age > keep:
+            remove_file(file)
+        state = "removed" if age > keep else "kept"
+        yield Swept(file, state, f"unchanged for {age / timedelta(hours=1):.1f} hours")
+    except FileNotFoundError:  # its night is current meanwhile
+        return
+    except (OSError, MondrianOpsError) as error:
+        yield Swept(file, "failed", str(error))

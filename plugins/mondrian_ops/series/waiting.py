@@ -11,7 +11,6 @@ attempt that lost.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,13 +21,15 @@ import pyarrow.parquet as pq
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.access_policy import WAITING, check_writing
+from mondrian_ops.storage import private_folders
+from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.files import hdfs_client, make_private, new_file, remove_file, sync
-from mondrian_ops.storage.locations import is_s3
+from mondrian_ops.storage.locations import WAITING, is_s3
 
-__all__ = ["directory_of", "file_of", "remove_used", "write"]
+__all__ = ["directory_of", "file_of", "is_file_name", "remove_used", "write"]
 
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
+_UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
 
 
 def directory_of(series: str) -> str:
@@ -43,6 +44,11 @@ def file_of(series: str, number: int, token: str) -> str:
     return storage.joined(directory_of(series), f"{number:06d}-{token}.parquet")
 
 
+def is_file_name(name: str) -> bool:
+    """Whether :func:`write` may have given a file this name, if only until it was whole."""
+    return _NAME.fullmatch(name) is not None or _UNFINISHED.fullmatch(name) is not None
+
+
 def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Write rows that wait, flushed to disk, as a whole or not at all."""
     check_writing(file)
@@ -50,14 +56,14 @@ def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     for each in (directory.rpartition("/")[0], directory):
         with suppress(FileExistsError):
             make_private(each)
-        _refuse_foreign(each)
+        _keep_private(each)
     with new_file(file, durable=True) as sink, pq.ParquetWriter(sink, schema) as writer:
         for table in tables:
             writer.write_table(table)
     if storage.is_local(file):
-        path = Path(storage.local_path(file))
-        path.chmod(0o600)
-        for above in list(path.parents)[:3]:  # or a power failure loses the name of the file
+        path = storage.local_path(file)
+        private_folders.keep_private(path)
+        for above in list(Path(path).parents)[:3]:  # or a power failure loses the name of the file
             sync(above)
 
 
@@ -71,23 +77,15 @@ def remove_used(series: str, number: int, files: Iterable[str]) -> None:
                 remove_file(storage.joined(directory, name))
 
 
-def _refuse_foreign(directory: str) -> None:
+def _keep_private(directory: str) -> None:
     """Raise StorageError if a directory is not this user's, or a link; make it private.
 
     S3 has no owners.
     """
-    if not storage.is_local(directory):
-        if not is_s3(directory):
-            _make_private_on_hdfs(directory)
-        return
-    path = Path(storage.local_path(directory))
-    status = path.lstat()
-    if path.is_symlink() or status.st_uid != os.geteuid():
-        raise StorageError(
-            f"{storage.shown(directory)}: belongs to another user, or is a link, so rows that wait "
-            "would not be private there; make it a directory of this user"
-        )
-    path.chmod(0o700)
+    if storage.is_local(directory):
+        private_folders.keep_private(storage.local_path(directory))
+    elif not is_s3(directory):
+        _make_private_on_hdfs(directory)
 
 
 def _make_private_on_hdfs(directory: str) -> None:

@@ -41,13 +41,11 @@ from mondrian_ops.storage.policies import (
 from mondrian_ops.storage.store_access import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.workdir import (
     FREQUENCIES,
-    FragmentWriter,
     Owner,
     WorkDir,
     is_work_path,
     may_publish,
     output_of,
-    read_fragment,
     work_path,
 )
 
@@ -67,6 +65,7 @@ if TYPE_CHECKING:
         report_of,
         write_part,
     )
+    from mondrian_ops.storage.scattered_rows import FragmentWriter, read_fragment
     from mondrian_ops.storage.source import Source, Split, open_source
     from mondrian_ops.storage.sweeping import sweep
     from mondrian_ops.storage.typed_columns import in_types
@@ -156,6 +155,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
                 "report_of",
                 "write_part",
             ),
+            "scattered_rows": ("FragmentWriter", "read_fragment"),
             "source": ("Source", "Split", "open_source"),
             "sweeping": ("sweep",),
             "typed_columns": ("in_types",),

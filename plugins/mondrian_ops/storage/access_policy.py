@@ -27,6 +27,7 @@ from urllib.parse import unquote
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.job_checks import refuse_template
 from mondrian_ops.storage.locations import (
+    WAITING,
     before_wildcard,
     check_path,
     home,
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIONS",
-    "WAITING",
     "AccessPolicy",
     "below",
     "check_job",
     "check_location",
+    "check_opened",
+    "check_place",
     "check_reading",
     "check_source_file",
     "check_writing",
@@ -58,9 +60,6 @@ OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_
 """The section's options: lists, separated by commas or lines. An unset option allows nothing."""
 
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
-WAITING = ".mondrian_waiting"
-"""The name of the directories with rows that wait for a night of a series."""
-
 _SEPARATOR = re.compile(r"[/\\]")
 
 
@@ -205,6 +204,33 @@ def check_source_file(url: str, root: str) -> None:
         raise _hidden("input", url)
 
 
+def check_opened(path: str, place: str) -> None:
+    """Raise JobError if a local data file may not be read: ``place`` is where it really lies.
+
+    Called when it is open, since ``path`` may have become a link after it was checked.
+    """
+    policy = current_policy()
+    if policy is None:
+        return
+    names = _below(("", PurePosixPath(place)), policy.inputs + policy.outputs)
+    if names is None:
+        raise _outside("input", path, "allowed_inputs")
+    if _is_hidden(set(names) - set(PurePosixPath(path).parts)):
+        raise _hidden("input", path)
+
+
+def check_place(place: str) -> None:
+    """Raise JobError unless a local directory, opened there, is one in which jobs may write."""
+    policy = current_policy()
+    if policy is None:
+        return
+    for root in policy.outputs:
+        store, path = _store_and_path_of_root(root)
+        if not store and f"{place}/".startswith(f"{path}/" if path.name else "/"):
+            return
+    raise _outside("output", place, "allowed_outputs")
+
+
 def check_writing(url: str) -> None:
     """Raise JobError if an output or working files may not be written there."""
     if not may_write(url):
@@ -249,7 +275,11 @@ def _goes_up(url: str) -> bool:
 
 def below(url: str, roots: Iterable[str]) -> tuple[str, ...] | None:
     """The names that lead from one of the roots to the location; None if it lies in none."""
-    store, path = _store_and_path(url)
+    return _below(_store_and_path(url), roots)
+
+
+def _below(place: tuple[str, PurePosixPath], roots: Iterable[str]) -> tuple[str, ...] | None:
+    store, path = place
     for root in roots:
         root_store, root_path = _store_and_path_of_root(root)
         if store == root_store and path.is_relative_to(root_path):

@@ -23,7 +23,7 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.source_options import Csv
 from mondrian_ops.storage.files import input_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, shown
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.storage.regular_files import arrow_file, open_data
 
 __all__ = ["LINE", "Dialect", "Lines", "gzip_errors", "head_of", "opened", "stream_of"]
 
@@ -119,8 +119,8 @@ def stream_of(path: str, buffer_bytes: int) -> pa.NativeFile:
     """The bytes of a file, decompressed if its name ends in ``.gz``."""
     compression = "gzip" if _is_gzip(path) else None
     if is_local(path):
-        refuse_special(local_path(path), error=InputError)
-        return pa.input_stream(local_path(path), compression=compression)
+        file = arrow_file(open_data(local_path(path)))
+        return file if compression is None else pa.CompressedInputStream(file, compression)
     store, there = filesystem(path)
     return store.open_input_stream(there, compression=compression, buffer_size=buffer_bytes)
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Literal
+from typing import IO, Literal
 
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage import store_access
@@ -41,7 +41,7 @@ from mondrian_ops.storage.locations import (
     remote_parts,
     shown,
 )
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.storage.regular_files import open_data, refuse_special
 from mondrian_ops.storage.table_formats import refuse_table, refuse_tables_above
 
 __all__ = [
@@ -120,13 +120,17 @@ def file_format(path: str) -> Format:
     named = _format_by_name(path)
     if named is not None:
         return named
-    with input_errors(path), open_stream(path) as file:
+    with input_errors(path), _opened(path) as file:
         head = file.read(4096)
     if head.startswith(_PARQUET_MAGIC):
         return "parquet"
     if b"\x00" in head and not head.startswith(_UTF16_MARKS):
         raise InputError(f"{shown(path)}: neither Parquet nor CSV; remove the file or convert it")
     return "csv"
+
+
+def _opened(path: str) -> IO[bytes]:
+    return os.fdopen(open_data(local_path(path)), "rb") if is_local(path) else open_stream(path)
 
 
 def _format_by_name(name: str) -> Format | None:

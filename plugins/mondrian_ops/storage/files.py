@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import private_folders
 from mondrian_ops.storage.locations import (
     filesystem,
     is_local,
@@ -30,7 +31,12 @@ from mondrian_ops.storage.locations import (
     name_of,
     shown,
 )
-from mondrian_ops.storage.regular_files import open_regular, refuse_special, special
+from mondrian_ops.storage.regular_files import (
+    arrow_file,
+    open_checked,
+    open_regular,
+    special,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +57,7 @@ __all__ = [
     "last_change",
     "list_directory",
     "local_info",
+    "make_directory",
     "make_private",
     "names_in",
     "new_file",
@@ -72,7 +79,6 @@ R = TypeVar("R")
 _AT_ONCE = 16  # requests to a store; Arrow opens up to 25 connections to an S3
 _COPY_BYTES = 8 << 20
 _READ_AHEAD_BYTES = 1 << 20
-_REMOVE_ATTEMPTS = 5  # of a directory that another process goes on writing into
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 _S3_MISSING = (
@@ -191,7 +197,7 @@ def file_info(url: str) -> FileInfo | None:
 
 def local_info(path: str, is_link: bool = False) -> FileInfo:
     """The file or directory at a local path, links followed; raises FileNotFoundError."""
-    status = os.stat(path)
+    status = private_folders.status(path)
     # A program can set the time of modification (mtime), but not that of the last change (ctime).
     modified, changed = status.st_mtime_ns, status.st_ctime_ns
     stamp = f"{status.st_size}-{modified}-{changed}"
@@ -217,7 +223,7 @@ def list_directory(url: str, hidden: bool = True) -> list[FileInfo]:
     """
     if is_local(url):
         path = str(Path(local_path(url)))
-        with os.scandir(path) as scanned:
+        with private_folders.scanned(path) as scanned:
             found = {item.name: item.is_symlink() for item in scanned}
         return [
             local_info(os.path.join(path, name), is_link)
@@ -253,7 +259,7 @@ def _info_of(url: str, info: pa_fs.FileInfo) -> FileInfo:
 def names_in(directory: str) -> dict[str, bool]:
     """The names in a directory, each with whether it is a directory; raises FileNotFoundError."""
     if is_local(directory):
-        with os.scandir(local_path(directory)) as scanned:
+        with private_folders.scanned(local_path(directory)) as scanned:
             return {item.name: item.is_dir() for item in scanned}
     return {item.name: item.is_directory for item in list_directory(directory)}
 
@@ -276,7 +282,7 @@ def last_change(directory: str) -> datetime:
 def open_file(url: str) -> pa.NativeFile:
     """A file to read at any offset; raises as :func:`open_stream` does."""
     if is_local(url):
-        refuse_special(local_path(url))
+        return arrow_file(open_checked(local_path(url)))
     store, path = filesystem(url)
     with store_errors(url):
         return store.open_input_file(path)
@@ -356,7 +362,8 @@ class NewFile:
             path = Path(local_path(url))
             directory = path.parent if grows_in is None else Path(local_path(grows_in))
             self._temporary = directory / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
-            self.sink = pa.OSFile(str(self._temporary), "wb")
+            made = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            self.sink = arrow_file(private_folders.open_handle(str(self._temporary), made), "wb")
         else:
             self._gathered = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sink
             self.sink = pa.PythonFile(self._gathered, "w")
@@ -364,11 +371,9 @@ class NewFile:
     @contextmanager
     def written(self) -> Iterator[Any]:
         """What was written so far, a file to read before it is committed."""
-        import pyarrow as pa
-
         self.sink.flush()
         if is_local(self._url):
-            with pa.OSFile(str(self._temporary), "rb") as file:
+            with arrow_file(open_checked(str(self._temporary))) as file:
                 yield file
         else:
             yield self._gathered
@@ -384,7 +389,7 @@ class NewFile:
             if durable:
                 sync(self._temporary)
             if replace or not _linked(self._temporary, Path(local_path(self._url))):
-                self._temporary.replace(local_path(self._url))
+                private_folders.move(str(self._temporary), local_path(self._url))
         else:
             self.sink.flush()
             _upload(self._url, self._gathered)
@@ -395,19 +400,19 @@ class NewFile:
         with suppress(OSError):
             self.sink.close()
         if is_local(self._url):
-            self._temporary.unlink(missing_ok=True)
+            remove_file(str(self._temporary))
 
 
 def _linked(temporary: Path, path: Path) -> bool:
     """Move a file to ``path`` unless that exists; False where the file system has no hard links."""
     try:
         with suppress(FileExistsError):
-            os.link(temporary, path)
+            private_folders.link(str(temporary), str(path))
     except OSError as error:
         if error.errno in _NO_LINKS:
             return False
         raise
-    temporary.unlink()
+    private_folders.remove(str(temporary))
     return True
 
 
@@ -432,7 +437,7 @@ def _upload(url: str, content: IO[bytes]) -> None:
 
 def sync(path: Path) -> None:
     """Flush a local file or directory to disk."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = private_folders.open_handle(str(path), os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -450,10 +455,7 @@ def make_private(url: str) -> None:
     Raises FileExistsError, PermissionError, NotADirectoryError.
     """
     if is_local(url):
-        path = Path(local_path(url))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700)
-        path.chmod(0o700)  # whatever the umask
+        private_folders.make_private(local_path(url))
     elif is_s3(url):
         store, key = filesystem(url)
         with store_errors(url):
@@ -462,13 +464,23 @@ def make_private(url: str) -> None:
         hdfs_client(url).mkdir(filesystem(url)[1], permission="700")
 
 
+def make_directory(url: str) -> None:
+    """Make a directory in one that is there; raises FileExistsError, FileNotFoundError."""
+    if is_local(url):
+        private_folders.make(local_path(url))
+        return
+    store, path = filesystem(url)
+    with store_errors(url):
+        store.create_dir(path, recursive=False)
+
+
 def remove_tree(url: str) -> None:
     """Remove a directory; it is no error if it is missing or something vanishes meanwhile.
 
     Files that a stale process adds meanwhile, such as an abandoned Spark task, are removed too.
     """
     if is_local(url):
-        _remove_local_tree(local_path(url))
+        private_folders.remove_tree(local_path(url))
         return
     store, path = filesystem(url)
     with suppress(FileNotFoundError), store_errors(url):
@@ -478,7 +490,8 @@ def remove_tree(url: str) -> None:
 def remove_file(url: str) -> None:
     """Remove a file; a missing one is no error."""
     if is_local(url):
-        Path(local_path(url)).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            private_folders.remove(local_path(url))
         return
     store, path = filesystem(url)
     with suppress(FileNotFoundError), store_errors(url):
@@ -510,21 +523,6 @@ def answers(work: Callable[[T], R], items: Iterable[T]) -> Generator[R]:
     """As :func:`concurrently`, one result after the other. Closing it cancels the rest."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         yield from pool.map(work, items)
-
-
-def _remove_local_tree(path: str) -> None:
-    for attempts_left in reversed(range(_REMOVE_ATTEMPTS)):
-        try:
-            shutil.rmtree(path, onerror=_tolerate_missing)
-            return
-        except OSError as error:
-            if error.errno != errno.ENOTEMPTY or not attempts_left:
-                raise
-
-
-def _tolerate_missing(_function: object, _path: str, error: tuple[Any, BaseException, Any]) -> None:
-    if not isinstance(error[1], FileNotFoundError | NotADirectoryError):
-        raise error[1]
 
 
 def hdfs_client(url: str) -> Hdfs:

@@ -19,12 +19,15 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import manifest
-from mondrian_ops.storage.files import exists, remove_tree, sync
+from mondrian_ops.shared_folders import Folder
+from mondrian_ops.storage import manifest, private_folders
+from mondrian_ops.storage.files import exists, is_hidden, names_in, remove_tree, sync
+from mondrian_ops.storage.private_folders import Entry
 
 __all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
 
@@ -80,16 +83,18 @@ def _lock(directory: int, target: str) -> None:
 def recover(target: str, _token: str = "") -> None:
     """Put back a release that an unfinished publication moved aside.
 
-    It is removed if another one took its place, and stays where something else is there.
+    It is removed if another one took its place, and stays where something else is there. What is
+    no release, or a link, was not moved aside by a publication, and stays.
     """
-    path = Path(target)
-    aside = _aside(path)
-    if not exists(aside):
-        return
-    if _is_free(path):
-        aside.rename(path)
-    elif exists(path / manifest.NAME):
-        remove_tree(str(aside))
+    above, name = os.path.split(target)
+    aside = _aside(name)
+    with suppress(FileNotFoundError, NotADirectoryError), private_folders.shared(above) as folder:
+        if not _may_be_release(_names(folder, aside)):
+            return
+        if _is_free(folder, name):
+            folder.rename(aside, folder, name)
+        elif manifest.NAME in (_names(folder, name) or ()):
+            folder.remove_own(aside)
 
 
 def refuse_unwritable(target: str) -> None:
@@ -107,26 +112,52 @@ def refuse_unwritable(target: str) -> None:
 def place(staging: str, target: str, _token: str, _progress: object) -> None:
     """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
     new, old = Path(staging), Path(target)
-    for path in list(new.iterdir()):
-        if path.name.startswith("_"):  # a part was flushed before it had its name
-            sync(path)
+    for name in names_in(staging):
+        if name.startswith("_"):  # a part was flushed before it had its name
+            sync(new / name)
     sync(new)
-    _swap(new, old)
+    _swap(staging, target)
     sync(old.parent)
     remove_tree(staging)  # which holds the old release now, if there was one
 
 
-def _is_free(path: Path) -> bool:
-    """Whether there is nothing, or an empty directory, which a rename of another replaces."""
-    return not exists(path) or (path.is_dir() and not any(path.iterdir()))
-
-
-def _swap(staging: Path, target: Path) -> None:
+def _names(folder: Folder, name: str) -> list[str] | None:
+    """The names in a directory; None if there is none, if it is a link, or another user's."""
     try:
-        if _is_free(target):
-            staging.rename(target)
-        elif not _exchange(staging, target):
-            _step_aside(staging, target)
+        with folder.inner(name) as directory, directory.scanned() as entries:
+            return [each.name for each in entries]
+    except (FileNotFoundError, PermissionError, StorageError):
+        return None
+
+
+def _may_be_release(names: list[str] | None) -> bool:
+    """Whether it is a directory of a release, of which a part may be removed already."""
+    return names is not None and all(
+        is_hidden(name) or fnmatchcase(name, manifest.PART_PATTERN) for name in names
+    )
+
+
+def _is_free(folder: Folder, name: str) -> bool:
+    """Whether there is nothing, or an empty directory, which a rename of another replaces.
+
+    Raises StorageError if there is a link: those in the output's path are followed before.
+    """
+    try:
+        with folder.inner(name) as directory, directory.scanned() as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+
+
+def _swap(staging: str, target: str) -> None:
+    above, name = os.path.split(target)
+    try:
+        with private_folders.entry(staging) as new, private_folders.shared(above) as folder:
+            old = Entry(folder, name)
+            if _is_free(folder, name):
+                new.rename(old)
+            elif not _exchange(new, old):
+                _step_aside(new, old)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EBUSY):
             raise
@@ -136,31 +167,46 @@ def _swap(staging: Path, target: Path) -> None:
         ) from None
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(one: Entry, other: Entry) -> bool:
     """Exchange two directories atomically; False if the system or file system cannot."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
         return False
-    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
-    if renameat2(*arguments) == 0:
+    places: list[int | bytes] = []
+    for each in (one, other):
+        places += [_AT_FDCWD if each.at is None else each.at, os.fsencode(each.name)]
+    if renameat2(*places, _RENAME_EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _NO_EXCHANGE:
         return False
-    raise OSError(code, os.strerror(code), str(other))
+    raise OSError(code, os.strerror(code), other.name)
 
 
-def _step_aside(staging: Path, target: Path) -> None:
-    aside = _aside(target)
-    target.rename(aside)
+def _step_aside(staging: Entry, target: Entry) -> None:
+    aside = target._replace(name=_aside(target.name))
+    try:
+        target.rename(aside)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise _in_the_way(aside) from None
     try:
         staging.rename(target)
     except BaseException:
         aside.rename(target)
         raise
-    remove_tree(str(aside))
+    aside.remove_tree()
 
 
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.mondrian_ops-previous")
+def _in_the_way(aside: Entry) -> StorageError:
+    above = "" if aside.folder is None else aside.folder.path
+    return StorageError(
+        f"output: {above}/{aside.name} is in the way of the release that is to be replaced; find "
+        "out who made it, and remove it"
+    )
+
+
+def _aside(name: str) -> str:
+    return f".{name}.mondrian_ops-previous"

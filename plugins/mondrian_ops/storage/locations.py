@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
 __all__ = [
+    "WAITING",
     "before_wildcard",
     "check_path",
     "filesystem",
@@ -49,6 +50,10 @@ __all__ = [
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 _WILDCARD = re.compile(r"[*?[]")
+WAITING = ".mondrian_waiting"
+"""The name of the directories with rows that wait for a night of a series."""
+_WAITING_BELOW = re.compile(rf"(/{re.escape(WAITING)}/)(.*)", re.DOTALL)
+_DIGEST = re.compile(r"[0-9a-f]{8,}")
 _MAX_NAME_BYTES = 255  # of the file systems of Linux, and of HDFS
 _MAX_PATH_BYTES = 4095
 _MAX_KEY_BYTES = 1024  # of S3, where a name has no limit of its own
@@ -157,7 +162,12 @@ def before_wildcard(pattern: str) -> str:
 
 
 def shown(url: str) -> str:
-    """The location as errors and logs name it: without the connection."""
+    """The location as errors and logs name it: without the connection.
+
+    What tells the series of rows that wait, or an attempt at a night, is left out, too: whoever
+    knows it knows where the next night will look for a file.
+    """
+    url = _WAITING_BELOW.sub(lambda found: found[1] + _DIGEST.sub("…", found[2]), url)
     match = _URL.match(url)
     if match is None:
         return url

@@ -25,7 +25,7 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
-from mondrian_ops.storage.regular_files import open_regular, refuse_special
+from mondrian_ops.storage.regular_files import arrow_file, open_data
 
 __all__ = [
     "BATCH_BYTES",
@@ -116,15 +116,15 @@ def opened(path: str) -> Iterator[pa.NativeFile]:
         with open_file(path) as stream:
             yield stream
         return
-    status = os.stat(local_path(path))
-    if status.st_size <= SMALL_BYTES:
-        with open_regular(local_path(path), InputError) as file:
+    handle = open_data(local_path(path))
+    if os.fstat(handle).st_size <= SMALL_BYTES:
+        with os.fdopen(handle, "rb") as file:
             content = file.read(SMALL_BYTES + 1)
-        if len(content) <= SMALL_BYTES:  # it may have grown meanwhile
+        if len(content) <= SMALL_BYTES:
             yield pa.BufferReader(content)
             return
-    refuse_special(local_path(path), status.st_mode, InputError)
-    with pa.OSFile(local_path(path), "rb") as stream:
+        handle = open_data(local_path(path))  # it has grown meanwhile
+    with arrow_file(handle) as stream:
         yield stream
 
 

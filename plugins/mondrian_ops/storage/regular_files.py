@@ -2,19 +2,35 @@
 
 To open a named pipe or a socket waits for another process, maybe forever, and to open a device may
 change it. So each is refused before it is opened, and looked at again once it is open: between the
-two a name may become another's.
+two a name may become another's. Whoever reads the file reads by the descriptor that was looked at.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops.core.errors import InputError, MondrianOpsError, StorageError
+from mondrian_ops.shared_folders import by_handle, place_of
+from mondrian_ops.storage import private_folders
+from mondrian_ops.storage.access_policy import check_opened
 
-__all__ = ["content_within", "open_regular", "refuse_special", "special"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "arrow_file",
+    "content_within",
+    "mapped",
+    "open_checked",
+    "open_data",
+    "open_regular",
+    "refuse_special",
+    "special",
+]
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -38,7 +54,7 @@ def refuse_special(
 
     ``mode``: what is known of it already. Raises OSError if it is missing.
     """
-    kind = special(os.stat(path).st_mode if mode is None else mode)
+    kind = special(private_folders.status(path).st_mode if mode is None else mode)
     if kind:
         raise error(
             f"{name or path}: is {kind}, not a regular file, and is not opened; remove it, or give "
@@ -50,14 +66,59 @@ def open_regular(
     path: str, error: type[MondrianOpsError] = StorageError, name: str = ""
 ) -> IO[bytes]:
     """A local file to read from its start; raises as :func:`refuse_special` does."""
-    refuse_special(path, None, error, name)
-    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 - the caller closes it
+    return os.fdopen(open_checked(path, error, name), "rb")
+
+
+def open_data(path: str) -> int:
+    """A descriptor of a local data file, which lies where jobs may read.
+
+    Raises InputError if it is a special file, JobError if it is a link that leads elsewhere, and
+    OSError.
+    """
+    handle = open_checked(path, InputError)
     try:
-        refuse_special(path, os.fstat(file.fileno()).st_mode, error, name)
+        check_opened(path, place_of(handle, path))
     except BaseException:
-        file.close()
+        os.close(handle)
         raise
-    return file
+    return handle
+
+
+def open_checked(path: str, error: type[MondrianOpsError] = StorageError, name: str = "") -> int:
+    """A descriptor of a local file to read; raises as :func:`refuse_special` does."""
+    refuse_special(path, None, error, name)
+    # Without waiting: the name may have become that of a pipe.
+    handle = private_folders.open_handle(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(handle).st_mode
+        refuse_special(path, mode, error, name)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def arrow_file(handle: int, mode: str = "rb") -> pa.NativeFile:
+    """An opened file as Arrow reads or writes it; ``handle`` is closed."""
+    import pyarrow as pa
+
+    try:
+        return pa.OSFile(by_handle(handle), mode)
+    finally:
+        os.close(handle)
+
+
+def mapped(path: str) -> pa.MemoryMappedFile:
+    """A local file, mapped into memory."""
+    import pyarrow as pa
+
+    handle = open_checked(path)
+    try:
+        return pa.memory_map(by_handle(handle))
+    finally:
+        os.close(handle)
 
 
 def content_within(path: str, limit: str, name: str, error: type[MondrianOpsError]) -> bytes:
@@ -73,8 +134,3 @@ def content_within(path: str, limit: str, name: str, error: type[MondrianOpsErro
             return content
         size = resource_limits.size_text(max(len(content), os.fstat(file.fileno()).st_size))
     raise error(resource_limits.exceeded(limit, f"{name}: has {size}", "make it smaller"))
-
-
-def _at_once(path: str, flags: int) -> int:
-    """Open a file without waiting: the name may have become that of a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)

@@ -2,13 +2,13 @@
 
 A directory is removed only if it has the name of a working directory, belongs to this user, holds
 the mark of an attempt at a run and, where it tells of a run in Airflow, has that run's name. So
-somebody who may write beside an output cannot have anything else removed. No link is followed.
+somebody who may write beside an output cannot have anything else removed. No link is followed
+(:mod:`mondrian_ops.storage.private_folders`), and what cannot be removed stops nothing else.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -16,9 +16,12 @@ from typing import NamedTuple
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.storage.files import is_hidden, last_change, list_directory
 from mondrian_ops.storage.locations import is_local, joined, local_path, shown
-from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_name, is_work_path
+from mondrian_ops.storage.private_folders import is_own, is_work_name
+from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_path
 
-__all__ = ["Swept", "directories_below", "sweep"]
+__all__ = ["ANOTHERS", "Swept", "directories_below", "is_anothers", "sweep"]
+
+ANOTHERS = "of another user"
 
 
 class Swept(NamedTuple):
@@ -50,7 +53,7 @@ def sweep(folder: str, keep: timedelta, needed: Callable[[Owner], bool | None]) 
             yield Swept(work, "removed" if removable else "kept", reason)
         except FileNotFoundError:  # its run has removed it meanwhile
             continue
-        except (PermissionError, MondrianOpsError) as error:
+        except (OSError, MondrianOpsError) as error:
             yield Swept(work, "failed", str(error))
 
 
@@ -58,8 +61,10 @@ def _judged(
     directory: WorkDir, keep: timedelta, needed: Callable[[Owner], bool | None]
 ) -> tuple[bool, str]:
     """Whether a directory may be removed, and why or why not."""
-    if not _is_own(directory.root) or not directory.is_begun:
-        return False, "not of this user, or not working files"
+    if is_anothers(directory.root):
+        return False, ANOTHERS
+    if not directory.is_begun:
+        return False, "no working files of a run"
     owner = directory.owner
     if owner is not None and not is_work_path(directory.root, owner.run):
         return False, "it says that it belongs to another run"
@@ -86,6 +91,11 @@ def directories_below(folder: str, is_wanted: Callable[[str], bool]) -> Iterator
                 pending.append(joined(directory, name))
 
 
+def is_anothers(directory: str) -> bool:
+    """Whether a private directory is another user's; a remote store has checked who may read it."""
+    return is_local(directory) and not is_own(local_path(directory))
+
+
 def _directories_in(directory: str) -> list[str]:
     try:
         if not is_local(directory):
@@ -94,11 +104,3 @@ def _directories_in(directory: str) -> list[str]:
             return sorted(item.name for item in scanned if item.is_dir(follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []  # gone meanwhile, or another user's
-
-
-def _is_own(work: str) -> bool:
-    """Whether a directory is this user's; a remote store has checked that it may be read."""
-    if not is_local(work):
-        return True
-    status = os.lstat(local_path(work))
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

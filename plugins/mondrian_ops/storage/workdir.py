@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import secrets
 import tempfile
 import uuid
@@ -14,16 +13,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from mondrian_ops.core.errors import StorageError
+from mondrian_ops.shared_folders import by_handle
+from mondrian_ops.storage import private_folders
 from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import (
-    NewFile,
     exists,
     file_info,
+    make_directory,
     make_private,
     names_in,
     new_file,
@@ -35,7 +35,6 @@ from mondrian_ops.storage.files import (
 )
 from mondrian_ops.storage.locations import (
     check_path,
-    filesystem,
     is_local,
     joined,
     local_path,
@@ -43,6 +42,7 @@ from mondrian_ops.storage.locations import (
     parent_of,
     shown,
 )
+from mondrian_ops.storage.regular_files import mapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,21 +50,20 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
 __all__ = [
+    "FRAGMENTS",
     "FREQUENCIES",
-    "FragmentWriter",
     "Owner",
     "WorkDir",
-    "is_work_name",
     "is_work_path",
     "may_publish",
     "output_of",
-    "read_fragment",
     "work_path",
 ]
 
 FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
-_FRAGMENTS = "fragments"
+FRAGMENTS = "fragments"
+"""The directory of the scattered rows."""
 _JOB = "job.json"
 _ATTEMPT = "attempt"
 _OWNER = "owner.json"
@@ -74,15 +73,11 @@ _REPLACES = "replaces.json"
 _RELEASE = "release"
 _KEPT = "kept"
 _PERSONS = "persons-"
-
-FLUSH_BYTES = 1 << 20
-_GATHERED_BYTES = 32 << 20  # by all fragments together
-# Counting the bytes of a table takes Arrow longer than gathering it, so one in so many is measured.
-_MEASURED_ONE_IN = 16
+_ALWAYS = {_ATTEMPT, _OWNER, _PART_KEY, FRAGMENTS, _RELEASE, _KEPT, _JOB, _REPLACES, FREQUENCIES}
+"""Some names of working files, of which a removal that was cut short leaves one."""
 
 _STARTED: set[str] = set()  # the attempts that this process started
 _HELD: dict[str, int] = {}  # directories that this process holds, with the handle of the lock
-_NAME = re.compile(r"\..+\.mondrian_ops-[0-9a-f]{12}", re.DOTALL)
 
 
 def work_path(output: str, run_id: str) -> str:
@@ -111,11 +106,6 @@ def is_work_path(path: str, run_id: str) -> bool:
     return name.startswith(".") and name.endswith(_suffix(run_id))
 
 
-def is_work_name(name: str) -> bool:
-    """Whether :func:`work_path` may have given a directory this name."""
-    return _NAME.fullmatch(name) is not None
-
-
 def may_publish(path: str, token: str) -> bool:
     """Whether the attempt with this token has, or may have, a release in its working files.
 
@@ -127,7 +117,7 @@ def may_publish(path: str, token: str) -> bool:
             return False
     except FileNotFoundError:
         return False
-    except PermissionError:
+    except (PermissionError, StorageError):  # another user's, or a link: nobody knows
         return True
     try:
         return read_file(work.path(_ATTEMPT)) == token.encode("ascii")
@@ -177,7 +167,7 @@ class WorkDir:
         directory = cls(path, cls(path).token)
         if is_local(path):
             with suppress(FileNotFoundError):
-                Path(directory.path(_KEPT)).rename(directory.staging)
+                private_folders.move(directory.path(_KEPT), directory.staging)
         return directory
 
     def create(self, owner: Owner | None = None) -> None:
@@ -185,7 +175,8 @@ class WorkDir:
 
         Without an ``owner`` this process holds it until it is removed, or the process ends.
 
-        Raises StorageError if the files that are there are those of another task of the run.
+        Raises StorageError if the files that are there are those of another task of the run, or no
+        working files of this user.
         """
         before = self.owner
         if owner is not None and before is not None and before.task != owner.task:
@@ -194,6 +185,7 @@ class WorkDir:
                 f"({shown(self.root)}); give each task an output of its own"
             )
         try:
+            self._refuse_others()
             self.remove()
             make_private(self.root)
         except (PermissionError, NotADirectoryError, FileExistsError, FileNotFoundError):
@@ -204,13 +196,24 @@ class WorkDir:
             self._hold()
         else:
             write_file(self.path(_OWNER), json.dumps(asdict(owner)).encode())
-        for name in (_FRAGMENTS, _RELEASE):
-            store, path = filesystem(self.path(name))
-            store.create_dir(path, recursive=False)
+        for name in (FRAGMENTS, _RELEASE):
+            make_directory(self.path(name))
         self._attempt = uuid.uuid4().hex
         _STARTED.add(self._attempt)
         write_file(self.path(_PART_KEY), secrets.token_bytes(32))
         write_file(self.path(_ATTEMPT), self._attempt.encode())
+
+    def _refuse_others(self) -> None:
+        """Raise StorageError if somebody has given another directory of this user the name."""
+        if not is_local(self.root):
+            return
+        with suppress(FileNotFoundError):
+            names = names_in(self.root)
+            if any(not name.startswith(".") for name in names) and _ALWAYS.isdisjoint(names):
+                raise StorageError(
+                    f"{shown(self.root)}: holds no working files of a run, and would be deleted; "
+                    "move it elsewhere"
+                )
 
     @property
     def owner(self) -> Owner | None:
@@ -236,16 +239,19 @@ class WorkDir:
         """Lock the directory; a store or file system without locks gets none."""
         if not is_local(self.root):
             return
-        _HELD[self.root] = os.open(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
+        _HELD[self.root] = self._opened()
         with suppress(OSError):
             fcntl.flock(_HELD[self.root], fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def _opened(self) -> int:
+        return private_folders.open_handle(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
 
     @property
     def is_held(self) -> bool:
         """Whether a living process holds the directory, as far as its file system tells."""
         if not is_local(self.root):
             return False
-        handle = os.open(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
+        handle = self._opened()
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -276,7 +282,7 @@ class WorkDir:
         """
         if is_local(self.root):
             with suppress(FileNotFoundError):
-                Path(self.staging).rename(self.path(_KEPT))
+                private_folders.move(self.staging, self.path(_KEPT))
 
     def give_up(self) -> None:
         """Remove the directory, unless it belongs to an attempt that another process started."""
@@ -289,14 +295,14 @@ class WorkDir:
         """Rename the release first, so that a stale attempt fails instead of publishing half."""
         if is_local(self.root):
             with suppress(FileNotFoundError, NotADirectoryError):
-                Path(self.staging).rename(f"{self.staging}.{uuid.uuid4().hex[:8]}")
+                private_folders.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
 
     def remove_fragments(self) -> None:
         """Remove the scattered rows and the counts, which nobody needs after the check.
 
         The files of :meth:`write_persons` stay, because the check may be repeated.
         """
-        remove_tree(self.path(_FRAGMENTS))
+        remove_tree(self.path(FRAGMENTS))
         remove_file(self.path(FREQUENCIES))
 
     def path(self, *parts: str) -> str:
@@ -425,10 +431,14 @@ class WorkDir:
         It lies on the disk of the working files, or among this machine's temporary files where they
         are in a store.
         """
+        if not is_local(self.root):
+            return tempfile.TemporaryFile()
         with self.vanished_as_error():
-            return tempfile.TemporaryFile(
-                dir=local_path(self.root) if is_local(self.root) else None
-            )
+            handle = self._opened()
+            try:
+                return tempfile.TemporaryFile(dir=by_handle(handle))
+            finally:
+                os.close(handle)
 
     def write_json(self, name: str, value: object) -> None:
         """Write a JSON file as a whole or not at all."""
@@ -469,7 +479,7 @@ class WorkDir:
 
         path = self.path(name)
         with self.vanished_as_error():
-            source = pa.memory_map(path) if is_local(path) else pa.py_buffer(read_file(path))
+            source = mapped(path) if is_local(path) else pa.py_buffer(read_file(path))
             return ipc.open_stream(source).read_all()
 
     @contextmanager
@@ -501,120 +511,3 @@ def _is_of_arrow(error: ValueError) -> bool:
     import pyarrow as pa
 
     return isinstance(error, pa.ArrowInvalid)
-
-
-# The scattered rows of fragments
-
-
-class FragmentWriter:
-    """Routes rows to one private Arrow IPC stream per fragment.
-
-    Small tables are gathered until a batch is worth writing: ``FLUSH_BYTES``, or less where there
-    are many fragments.
-    The files appear under their names only with :meth:`close`, so a killed scatter leaves nothing
-    that could pass for a fragment. Threads may share a writer.
-
-    Several writers may scatter at once, each under a name of its own (``writer``); one that writes
-    again under its name replaces what it wrote. Rows are read in the order of the writers' names.
-    """
-
-    def __init__(self, work: WorkDir, writer: str = "") -> None:
-        self._work = work
-        self._writer = writer
-        self._streams: dict[int, _Stream] = {}
-        self._lock = Lock()
-
-    def append(self, fragment_id: int, table: pa.Table) -> None:
-        """Add rows to a fragment."""
-        with self._work.vanished_as_error(), self._lock:
-            stream = self._streams.get(fragment_id)
-            if stream is None:
-                name = f"{_prefix(fragment_id)}{self._writer}.arrow"
-                stream = _Stream(self._work.path(_FRAGMENTS, name), table.schema)
-                self._streams[fragment_id] = stream
-            stream.append(table, min(FLUSH_BYTES, _GATHERED_BYTES // len(self._streams)))
-
-    def close(self) -> None:
-        """Write the gathered tables and name the files; on failure, leave nothing."""
-        try:
-            with self._work.vanished_as_error(), self._lock:
-                for stream in self._streams.values():
-                    stream.close()
-                self._work.check_attempt()
-                for stream in self._streams.values():
-                    stream.file.commit()
-                self._streams.clear()
-        except BaseException:
-            self.abandon()
-            raise
-
-    def abandon(self) -> None:
-        """Drop what was written."""
-        for stream in self._streams.values():
-            stream.file.abandon()
-
-    def __enter__(self) -> FragmentWriter:
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abandon()
-
-
-class _Stream:
-    """An Arrow IPC stream that is being written, under a temporary name."""
-
-    def __init__(self, path: str, schema: pa.Schema) -> None:
-        import pyarrow.ipc as ipc
-
-        self.file = NewFile(path)
-        self._writer = ipc.new_stream(self.file.sink, schema)
-        self._gathered: list[pa.Table] = []
-        self._bytes = 0.0
-        self._row_bytes = 0.0
-
-    def append(self, table: pa.Table, worth_writing: int) -> None:
-        if len(self._gathered) % _MEASURED_ONE_IN == 0:
-            self._row_bytes = table.nbytes / max(1, table.num_rows)
-        self._gathered.append(table)
-        self._bytes += self._row_bytes * table.num_rows
-        if self._bytes >= worth_writing:
-            self._flush()
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        if self._gathered:
-            import pyarrow as pa
-
-            self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
-        self._gathered.clear()
-        self._bytes = 0.0
-
-
-def read_fragment(work: WorkDir, fragment_id: int) -> pa.Table:
-    """The rows that all writers routed to a fragment, writer by writer.
-
-    A fragment without rows is an empty table, with the columns of the others.
-
-    Raises:
-        StorageError: there is no fragment at all, or the files are damaged.
-    """
-    import pyarrow as pa
-
-    with work.vanished_as_error():
-        names = sorted(n for n in names_in(work.path(_FRAGMENTS)) if not n.startswith("."))
-        if not names:
-            raise FileNotFoundError(work.path(_FRAGMENTS))
-    own = [name for name in names if name.startswith(_prefix(fragment_id))]
-    if not own:
-        return work.read_arrow(f"{_FRAGMENTS}/{names[0]}").schema.empty_table()
-    return pa.concat_tables([work.read_arrow(f"{_FRAGMENTS}/{name}") for name in own])
-
-
-def _prefix(fragment_id: int) -> str:
-    return f"{fragment_id:05d}-"

@@ -21,10 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from mondrian_ops.storage import local_publication, workdir
+from mondrian_ops.storage import local_publication
+from mondrian_ops.storage.private_folders import Entry
 
 __all__ = ["ERRORS", "IN_TIME", "KILLS", "STOPS", "Fault", "Points", "faults_at", "install"]
 
@@ -34,6 +34,7 @@ STOPS = ("stopped", "stopped for long")
 IN_TIME = "killed in time"
 """At no point: after so many seconds."""
 
+_HANDLES = "/proc/self/fd/"
 _WRITES = frozenset({"create", "write", "mkdir", "rename", "link", "fsync", "exchange"})
 _NAMES = (
     (re.compile(r"part-[0-9a-f]{16}\.parquet"), "part"),
@@ -157,14 +158,14 @@ def install(points: Points, exchanges: bool = True) -> None:
     pq.ParquetFile = parquet_file
     local_publication._exchange = _wrapped(points, "exchange", local_publication._exchange, which=1)
     local_publication.LOCK_TIMEOUT_S = 0.0
-    workdir.filesystem = lambda url: (_Store(points), str(url))
 
 
 def _wrapped(
     points: Points, operation: str, function: Callable[..., Any], which: int = 0
 ) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        path = _resolved(args[which], kwargs.get("dir_fd"))
+        directory = kwargs.get("dir_fd", kwargs.get("dst_dir_fd"))
+        path = _resolved(args[which], directory)
         return points.call(operation, path, lambda: function(*args, **kwargs))
 
     return call
@@ -189,11 +190,16 @@ def _wrap_os(points: Points) -> None:
         setattr(os, name, _wrapped(points, operation, getattr(os, name), which))
 
 
-def _resolved(path: Any, directory: int | None) -> Any:
+def _resolved(path: Any, directory: int | None = None) -> Any:
+    if isinstance(path, Entry):
+        path, directory = path.name, path.at
     if isinstance(path, int):
-        return os.readlink(f"/proc/self/fd/{path}")
+        return os.readlink(f"{_HANDLES}{path}")
+    if isinstance(path, str) and path.startswith(_HANDLES):
+        handle, _, rest = path.removeprefix(_HANDLES).partition("/")
+        return os.path.join(os.readlink(_HANDLES + handle), rest)
     if directory is not None:
-        return os.path.join(os.readlink(f"/proc/self/fd/{directory}"), path)
+        return os.path.join(os.readlink(f"{_HANDLES}{directory}"), path)
     return path
 
 
@@ -202,15 +208,16 @@ def _wrap_open(points: Points) -> None:
 
     def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         operation = "read" if mode.startswith("r") else "create"
-        return points.call(operation, file, lambda: real(file, mode, *args, **kwargs))
+        return points.call(operation, _resolved(file), lambda: real(file, mode, *args, **kwargs))
 
     io.open = builtins.open = opened
 
 
 def _native(points: Points, path: str, mode: str) -> pa.NativeFile:
     operation = "open" if mode == "rb" else "create"
-    raw = points.call(operation, path, lambda: io.FileIO(path, mode))
-    return pa.PythonFile(_File(points, path, raw), mode[0])
+    named = _resolved(path)
+    raw = points.call(operation, named, lambda: io.FileIO(path, mode))
+    return pa.PythonFile(_File(points, named, raw), mode[0])
 
 
 class _File(io.RawIOBase):
@@ -250,14 +257,3 @@ class _File(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-
-class _Store:
-    """The local file system as the working directory uses it."""
-
-    def __init__(self, points: Points) -> None:
-        self._points = points
-
-    def create_dir(self, path: str, recursive: bool) -> None:
-        real = pa_fs.LocalFileSystem()
-        self._points.call("mkdir", path, lambda: real.create_dir(path, recursive=recursive))

@@ -52,7 +52,8 @@ def test_rows_that_wait_stay_for_ever(nights: Nights) -> None:
 
 def test_what_killed_nights_have_left_is_removed_in_time(nights: Nights) -> None:
     (file,) = nights.waiting_files()
-    left = [file.with_name(f"000002-{'a' * 32}.parquet"), file.with_name(".half.tmp")]
+    name = f"000002-{'a' * 32}.parquet"
+    left = [file.with_name(name), file.with_name(f".{name}.0123abcd.tmp")]
     for each in left:
         each.write_bytes(b"rows")
     assert set(swept(nights.folder).values()) == {"kept"}

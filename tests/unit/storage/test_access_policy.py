@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,12 @@ from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.job import Job
 from mondrian_ops.nightly.landing import read_landing
 from mondrian_ops.storage import load_job, read_job
-from mondrian_ops.storage.access_policy import AccessPolicy, check_reading, check_source_file
+from mondrian_ops.storage.access_policy import (
+    AccessPolicy,
+    check_place,
+    check_reading,
+    check_source_file,
+)
 from mondrian_ops.storage.discovery import data_files
 
 INPUTS = "in, hdfs://namenode/data, s3://a_conn@bucket/raw"
@@ -489,3 +495,15 @@ def test_no_path_leads_out(tmp_path_factory, steps, scheme):
     if allowed.may_write(url):
         assert real.is_relative_to(home / "out")
         assert real != home / "out"
+
+
+@pytest.mark.parametrize(
+    ("place", "is_allowed"),
+    [("out", True), ("out/deep", True), ("output", False), ("ou", False), ("", False)],
+)
+def test_an_opened_directory_is_judged_by_where_it_lies(home, place, is_allowed):
+    storage.use_policy(AccessPolicy(outputs=(str(home / "out"),)))
+    with nullcontext() if is_allowed else pytest.raises(JobError, match="outside the allowed"):
+        check_place(str(home / place))
+    storage.use_policy(AccessPolicy(outputs=("s3://bucket/out", "/")))
+    check_place(str(home / place))

@@ -131,11 +131,11 @@ def test_a_failed_second_rename_puts_the_old_release_back(tmp_path, monkeypatch)
     publish(str(stage(tmp_path / "staging", 1)), str(output))
     real, calls = os.rename, []
 
-    def failing(source, target):
+    def failing(source, target, **folders):
         calls.append(source)
         if len(calls) == 2:
             raise OSError(5, "I/O error")
-        real(source, target)
+        real(source, target, **folders)
 
     monkeypatch.setattr(os, "rename", failing)
     with pytest.raises(OSError, match="I/O error"):

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from mondrian_ops import storage
-from mondrian_ops.storage import Owner, WorkDir, sweep, sweeping, work_path
+from mondrian_ops.storage import Owner, WorkDir, sweep, work_path
+from other_users import give_away
 
 DAY = timedelta(days=1)
 OWNER = Owner("a_dag/manual__1", "partition")
@@ -142,9 +143,9 @@ def test_files_with_a_forged_owner_stay(out, forged):
 
 def test_files_of_another_user_stay(out, monkeypatch):
     work = made(out)
-    uid = os.geteuid()
-    monkeypatch.setattr(sweeping.os, "geteuid", lambda: uid + 1)
+    give_away(work, monkeypatch)
     assert swept(out, False) == {work.name: "kept"}
+    assert work.exists()
 
 
 def test_what_cannot_be_removed_is_told_and_does_not_stop_the_sweep(out, monkeypatch):
