@@ -20,6 +20,7 @@ __all__ = [
     "nested",
     "plain_schema",
     "plain_type",
+    "same_values",
     "without_dictionaries",
 ]
 
@@ -128,6 +129,35 @@ def nested(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.Data
     if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
         return pa.large_list(change(kind.value_field))
     return kind
+
+
+def same_values(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two columns of one type have the same values; NaN is NaN, in any depth."""
+    import pyarrow.compute as pc
+
+    if one.equals(other):
+        return True
+    kind = one.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return same_values(one.storage, other.storage)
+    if pa.types.is_dictionary(kind):
+        return same_values(one.dictionary_decode(), other.dictionary_decode())
+    if len(one) != len(other) or not one.is_null().equals(other.is_null()):
+        return False
+    if pa.types.is_floating(kind):
+        nan, others = pc.is_nan(one), pc.is_nan(other)
+        zero = pa.scalar(0.0, kind)
+        numbers = pc.if_else(nan, zero, one), pc.if_else(others, zero, other)
+        return bool(nan.equals(others) and numbers[0].equals(numbers[1]))
+    if pa.types.is_struct(kind):
+        return all(map(same_values, one.flatten(), other.flatten()))
+    if pa.types.is_map(kind):
+        entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        one, other = one.cast(pa.list_(entry)), other.cast(pa.list_(entry))
+    elif not pa.types.is_nested(kind) or pa.types.is_union(kind):
+        return False
+    lengths = pc.list_value_length(one), pc.list_value_length(other)
+    return bool(lengths[0].equals(lengths[1]) and same_values(one.flatten(), other.flatten()))
 
 
 def _declared(field: pa.Field) -> pa.Field:

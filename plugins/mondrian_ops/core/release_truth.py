@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mondrian_ops.core.column_types import same_values
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_loss import columns_of
@@ -343,21 +344,9 @@ def _are_same(published: pa.Array, source: pa.Array) -> bool:
     try:
         if published.type != source.type:
             published = published.cast(source.type)
-        if published.equals(source):
-            return True
-        return _are_same_with_nan(published, source)
+        return same_values(published, source)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return repr(published.to_pylist()) == repr(source.to_pylist())
-
-
-def _are_same_with_nan(published: pa.Array, source: pa.Array) -> bool:
-    if pa.types.is_floating(source.type):
-        same = pc.or_(pc.equal(published, source), pc.and_(pc.is_nan(published), pc.is_nan(source)))
-        both_null = np.array_equal(_nulls(published), _nulls(source))
-        return both_null and pc.all(same).as_py() is not False
-    if pa.types.is_nested(source.type):  # NaN may be within
-        return repr(published.to_pylist()) == repr(source.to_pylist())
-    return False
 
 
 def _decoded(column: pa.Array) -> pa.Array:

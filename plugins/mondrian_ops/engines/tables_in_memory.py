@@ -24,8 +24,10 @@ from mondrian_ops.core.column_types import (
     declared_fields,
     nested,
     plain_type,
+    same_values,
     without_dictionaries,
 )
+from mondrian_ops.core.encoding import combined
 from mondrian_ops.core.errors import InputError, MondrianOpsError, PrivacyError
 
 __all__ = [
@@ -481,12 +483,4 @@ def _refuse_change(expected: pa.Table, read: pa.Table, kind: str) -> None:
 
 
 def _same(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
-    """Whether two columns of one type have the same values; NaN is NaN."""
-    if before.equals(after):
-        return True
-    if pa.types.is_floating(before.type):
-        nan = pc.is_nan(before), pc.is_nan(after)
-        zero = pa.scalar(0.0, before.type)
-        numbers = pc.if_else(nan[0], zero, before), pc.if_else(nan[1], zero, after)
-        return bool(nan[0].equals(nan[1]) and numbers[0].equals(numbers[1]))
-    return pa.types.is_nested(before.type) and repr(before.to_pylist()) == repr(after.to_pylist())
+    return before.equals(after) or same_values(combined(before), combined(after))

@@ -13,6 +13,7 @@ from mondrian_ops.core.column_types import (
     declared_fields,
     plain_schema,
     plain_type,
+    same_values,
     without_dictionaries,
 )
 
@@ -156,3 +157,39 @@ def test_dictionaries_are_unpacked_in_any_depth():
     plain = without_dictionaries(pa.chunked_array([nested]))
     assert plain.type == pa.struct([("x", pa.list_(pa.string()))])
     assert pc.struct_field(plain, 0).to_pylist() == [["a"], ["b"]]
+
+
+NAN = float("nan")
+FAR = pa.array([2**60, None, 5]).cast(pa.timestamp("us"))  # beyond the dates of Python
+OTHER = FAR.take([0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("values", "others"),
+    [
+        (pa.array([NAN, None, 1.0]), pa.array([NAN, None, 2.0])),
+        (pa.array([NAN, None, 1.0]), pa.array([None, NAN, 1.0])),
+        (pa.array([NAN], pa.float32()).cast(pa.float16()), pa.array([1.0]).cast(pa.float16())),
+        (pa.array([[NAN], None, []]), pa.array([[NAN], [], None], pa.list_(pa.float64()))),
+        (pa.array([[NAN], [1.0, NAN]]), pa.array([[NAN, 1.0], [NAN]])),
+        (
+            pa.array([[NAN, 1.0], None], pa.list_(pa.float64(), 2)),
+            pa.array([[NAN, 2.0], None], pa.list_(pa.float64(), 2)),
+        ),
+        (
+            pa.array([[("a", NAN)], None], pa.map_(pa.string(), pa.float64())),
+            pa.array([[("b", NAN)], None], pa.map_(pa.string(), pa.float64())),
+        ),
+        (
+            pa.StructArray.from_arrays([pa.array([NAN, 1, None]), FAR], ["x", "at"]),
+            pa.StructArray.from_arrays([pa.array([NAN, 1, None]), OTHER], ["x", "at"]),
+        ),
+        (FAR.dictionary_encode(), OTHER.dictionary_encode()),
+        (UUIDS, UUIDS.take([1, 0])),
+        (pa.array(["a"]), pa.array(["a", "b"])),
+    ],
+)  # fmt: skip
+def test_columns_have_the_same_values_where_nan_is_nan(values, others):
+    copied = pa.concat_arrays([others, values]).slice(len(others))
+    assert same_values(values, copied)
+    assert not same_values(values, others)
