@@ -26,8 +26,6 @@ __all__ = ["ASKED", "CLOSED", "DECIDED", "USED", "Asked", "Instance", "find", "k
 ASKED, DECIDED, USED, CLOSED = "asked", "decided", "used", "closed"
 """The states of a question. ``used``: its decision was carried out."""
 
-_SIGNATURE_BYTES = 32
-
 
 class Instance(NamedTuple):
     """The task instance that asks, by the names that Airflow gives it."""
@@ -54,7 +52,7 @@ class Asked(NamedTuple):
 
     def to_json(self) -> str:
         """The text that is signed."""
-        return json.dumps(self._asdict(), sort_keys=True)
+        return json.dumps(self._asdict())
 
     @classmethod
     def from_json(cls, text: str) -> Asked:
@@ -71,8 +69,7 @@ class Asked(NamedTuple):
 
     def password(self, key: bytes) -> str:
         """What opens Airflow's record of this question; only who has the key can compute it."""
-        names = json.dumps([*self.instance, self.release["token"]]).encode()
-        return hashlib.blake2b(names, key=key, digest_size=32, person=b"password").hexdigest()
+        return _keyed(key, "password", *self.instance, self.release["token"])
 
 
 def keep(connection: sa.Connection, key: bytes, entry_id: str, asked: Asked, time: str) -> None:
@@ -120,9 +117,12 @@ def opened(connection: sa.Connection, entry_id: str, password: str) -> Instance 
 
 
 def _signature(key: bytes, entry_id: str, content: str) -> str:
-    signed = json.dumps([entry_id, content]).encode()
-    hashed = hashlib.blake2b(signed, key=key, digest_size=_SIGNATURE_BYTES, person=b"approval")
-    return hashed.hexdigest()
+    return _keyed(key, "signature", entry_id, content)
+
+
+def _keyed(key: bytes, purpose: str, *values: Any) -> str:
+    """The keyed hash of values; those of two purposes differ."""
+    return hmac.new(key, json.dumps([purpose, *values]).encode(), "sha256").hexdigest()
 
 
 def _verifier(password: str) -> str:

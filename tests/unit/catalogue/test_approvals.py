@@ -17,8 +17,17 @@ from mondrian_ops.core.errors import ApprovalError
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ID = "0" * 32
 RELEASE = {"job": {"k": 5}, "work": "/w", "token": "t", "seal": "s", "map_index": -1}
-ASKED = Asked(Instance("d", "r", "wrap_up", -1), RELEASE, "a digest")
 DECISION = ("approved", "grace", "2025-06-01T12:00:00+00:00", "", "fine", "2")
+
+
+@pytest.fixture
+def question() -> Asked:
+    return Asked(Instance("d", "r", "wrap_up", -1), RELEASE, "a digest")
+
+
+@pytest.fixture
+def decided(question: Asked) -> Asked:
+    return question._replace(state=approvals.DECIDED, decision=DECISION)
 
 
 @pytest.fixture
@@ -36,14 +45,26 @@ def find(catalogue: Catalogue, entry_id: str = ID, key: bytes = KEY) -> Asked | 
         return approvals.find(connection, key, entry_id)
 
 
-def test_the_last_question_is_found_as_it_was_kept(catalogue: Catalogue) -> None:
+def test_the_last_question_is_found_as_it_was_kept(
+    catalogue: Catalogue, question: Asked, decided: Asked
+) -> None:
     assert find(catalogue) is None
-    keep(catalogue, ASKED)
-    assert find(catalogue) == ASKED
-    decided = ASKED._replace(state=approvals.DECIDED, decision=DECISION)
+    keep(catalogue, question)
+    assert find(catalogue) == question
     keep(catalogue, decided)
     assert find(catalogue) == decided
-    assert find(catalogue, "1" * 32) is None
+
+
+def test_each_release_has_its_own_question(
+    catalogue: Catalogue, question: Asked, decided: Asked
+) -> None:
+    ids = ["5" * 32, "0" * 32, "9" * 32]
+    asked = {each: question._replace(question=each) for each in ids}
+    for each in ids:
+        keep(catalogue, asked[each], each)
+    keep(catalogue, decided, ids[0])
+    assert [find(catalogue, each) for each in ids] == [decided, asked[ids[1]], asked[ids[2]]]
+    assert find(catalogue, "7" * 32) is None
 
 
 CHANGED: dict[str, Callable[[Asked], Asked]] = {
@@ -60,9 +81,8 @@ CHANGED: dict[str, Callable[[Asked], Asked]] = {
 
 @pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
 def test_no_part_of_it_can_be_changed_without_the_key(
-    catalogue: Catalogue, change: Callable[[Asked], Asked]
+    catalogue: Catalogue, decided: Asked, change: Callable[[Asked], Asked]
 ) -> None:
-    decided = ASKED._replace(state=approvals.DECIDED, decision=DECISION)
     keep(catalogue, decided)
     with catalogue.writing() as connection:
         connection.execute(approval.update().values(content=change(decided).to_json()))
@@ -71,9 +91,9 @@ def test_no_part_of_it_can_be_changed_without_the_key(
 
 
 def test_another_key_signs_nothing_here_and_a_row_stays_with_its_release(
-    catalogue: Catalogue,
+    catalogue: Catalogue, question: Asked
 ) -> None:
-    keep(catalogue, ASKED)
+    keep(catalogue, question)
     with pytest.raises(ApprovalError, match="signature"):
         find(catalogue, key=OTHER_KEY)
     with catalogue.writing() as connection:
@@ -82,20 +102,26 @@ def test_another_key_signs_nothing_here_and_a_row_stays_with_its_release(
         find(catalogue, "1" * 32)
 
 
-def test_a_password_opens_its_question_only(catalogue: Catalogue) -> None:
-    keep(catalogue, ASKED)
+def test_a_password_opens_its_question_only(catalogue: Catalogue, question: Asked) -> None:
+    keep(catalogue, question)
+    keep(catalogue, question, "5" * 32)
 
     def opened(entry_id: str, password: str) -> Any:
         with catalogue.reading() as connection:
             return approvals.opened(connection, entry_id, password)
 
-    password = ASKED.password(KEY)
-    assert opened(ID, password) == ASKED.instance
+    password = question.password(KEY)
+    assert opened(ID, password) == question.instance
     others = (
-        ASKED._replace(instance=ASKED.instance._replace(map_index=0)),
-        ASKED._replace(release={**RELEASE, "token": "x"}),
+        question._replace(instance=question.instance._replace(map_index=0)),
+        question._replace(release={**RELEASE, "token": "x"}),
     )
-    for wrong in ("", password[1:], ASKED.password(OTHER_KEY), *(o.password(KEY) for o in others)):
+    for wrong in (
+        "",
+        password[1:],
+        question.password(OTHER_KEY),
+        *(o.password(KEY) for o in others),
+    ):
         assert opened(ID, wrong) is None
     for entry_id in ("1" * 32, ""):
         assert opened(entry_id, password) is None
