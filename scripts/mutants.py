@@ -48,8 +48,6 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.pipeline.replacement": (),
     "mondrian_ops.pipeline.wrap_up": (),
     "mondrian_ops.operators.approval": (
-        "approvers",
-        "_askers",
         "_refuse_other_question",
         "taken",
         "confirmed",

@@ -23,7 +23,7 @@ from releases import recorded_releases
 from task_runs import TaskRun
 from waiting_questions import Airflow, installed
 
-FEW, MANY = 400, 300
+ROWS = 200
 
 
 def rows(number: int, first: int = 0) -> str:
@@ -52,7 +52,7 @@ def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
 
 @pytest.fixture
 def job(tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "in.csv").write_text(rows(FEW))
+    (tmp_path / "in.csv").write_text(rows(ROWS))
     return {
         "input": str(tmp_path / "in.csv"),
         "output": str(tmp_path / "out"),
@@ -63,7 +63,8 @@ def job(tmp_path: Path) -> dict[str, Any]:
         "sensitive": ["ill"],
         "unlisted": "drop",
         "require_approval": True,
-        "partitioning": {"fragments": 2, "sample": 1.0},
+        "cut": "median",
+        "partitioning": {"fragments": 1, "sample": 1.0},
     }
 
 
@@ -113,17 +114,20 @@ def forget(run: TaskRun) -> None:
     run.context["task_state_store"].clear()
 
 
-def test_nobody_approves_other_rows_by_the_old_figures(waiting: Waiting, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [150, 250])
+def test_nobody_approves_other_rows_by_the_old_figures(
+    waiting: Waiting, tmp_path: Path, number: int
+) -> None:
     """The question is deleted, the input replaced, and the run cleared from `partition` on."""
     forget(waiting.run)
-    (tmp_path / "in.csv").write_text(rows(MANY, first=7000))
+    (tmp_path / "in.csv").write_text(rows(number, first=7000))
     waiting.run.partition()
     waiting.run.summaries = []
     waiting.run.anonymize()
     with pytest.raises(AirflowFailException, match="trigger a new run"):
         waiting.run.wrap_up()
     assert waiting.airflow.shown is not None
-    assert "400 of 400" in str(waiting.airflow.shown.body)
+    assert f"{ROWS} of {ROWS}" in str(waiting.airflow.shown.body)
     assert not waiting.is_published
 
 
@@ -207,7 +211,7 @@ def test_the_next_try_asks_airflow_what_was_answered(
 def test_the_answer_to_one_question_is_none_to_another(waiting: Waiting, tmp_path: Path) -> None:
     """The same figures of other rows: whoever saw the first must be asked again."""
     event = waiting.airflow.answered("Approve")
-    (tmp_path / "in.csv").write_text(rows(FEW, first=84_000))
+    (tmp_path / "in.csv").write_text(rows(ROWS, first=84_000))
     waiting.asked()  # the run was cleared before the answer came
     assert waiting.airflow.answer is None
     with pytest.raises(AirflowFailException, match="another release"):
@@ -320,6 +324,18 @@ def test_whoever_cleared_the_run_does_not_approve_it(
     assert [each["id"] for each in airflow.asked[-1]["assigned_users"]] == ["3"]
     with pytest.raises(AirflowSkipException, match="grace cleared or changed the run"):
         waiting.resume(airflow.answered("Approve", "2", "grace"))
+    assert not waiting.is_published
+
+
+def test_a_question_that_only_others_see_is_not_asked_again(
+    job: dict[str, Any], airflow: Airflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow leaves it with those whom it assigned first, who may not approve any more."""
+    decree(tmp_path, monkeypatch, approvers=["2=grace"])
+    waiting = Waiting(job, airflow)
+    decree(tmp_path, monkeypatch, approvers=["3=carol"])
+    with pytest.raises(AirflowFailException, match="its stewards have changed"):
+        waiting.run.wrap_up()
     assert not waiting.is_published
 
 
