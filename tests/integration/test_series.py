@@ -238,3 +238,24 @@ def test_a_column_with_a_name_of_the_series_is_refused(tmp_path: Path) -> None:
 def _columns(release: Path) -> list[str]:
     (part, *_) = release.glob("part-*.parquet")
     return list(pq.read_schema(part).names)
+
+
+@pytest.mark.parametrize("series", [HOLDING, {"boundaries": "stable"}], ids=["holding", "stable"])
+def test_numbers_are_kept_apart_in_each_night(tmp_path: Path, series: dict[str, Any]) -> None:
+    """What waits comes to nights in which no interval of the width has half of a class."""
+    nights = Nights(tmp_path, series=series)
+    keys = {
+        "quasi_identifiers": ["zip=prefix", "sex", "row=interval"],
+        "sensitive": ["diagnosis", "age"],
+        "l": 2,
+        "l_width": {"age": "5"},
+        "unlisted": "drop",
+    }
+    for day, rows in enumerate([300, 4 if series is HOLDING else 120, 200]):
+        report = nights.run(day, rows, **keys)
+        if report["outcome"]["state"] == "held":
+            continue
+        assert report["achieved"]["l"] >= 2
+        assert report["sensitive"]["age"]["narrow"] == 0
+        assert pipeline.verify(nights.job(day, **keys), str(nights.output(day)))["passed"]
+    assert report["outcome"]["state"] == "published"

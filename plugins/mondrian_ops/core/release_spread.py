@@ -58,17 +58,17 @@ def fullest(sensitive: SensitiveCount, classes: int, name: str, width: Width) ->
     """
     line = _line(sensitive.values, name, width)
     most = np.zeros(classes, np.int64)
-    missing = sensitive.codes == 0
-    most[sensitive.classes[missing]] = sensitive.counts[missing]
+    present = sensitive.codes.astype(bool)
+    most[sensitive.classes[~present]] = sensitive.counts[~present]
     order = np.argsort(line, kind="stable")
     rank = np.empty(len(line), np.int64)
     rank[order] = np.arange(len(line))
     ascending = line[order]
     # Each interval ends at a value, and begins at the least value within the width below it.
     begin = np.searchsorted(ascending, _lowest(ascending, width, sensitive.values.type))
-    of_class, counts = sensitive.classes[~missing], sensitive.counts[~missing]
-    ranks = rank[sensitive.codes[~missing] - 1]
-    keys = of_class * max(1, len(line)) + ranks
+    of_class, counts = sensitive.classes[present], sensitive.counts[present]
+    ranks = rank[sensitive.codes[present] - 1]
+    keys = of_class * len(line) + ranks
     by_key = np.argsort(keys, kind="stable")
     keys, of_class, ranks = keys[by_key], of_class[by_key], ranks[by_key]
     first = np.searchsorted(keys, keys - ranks + begin[ranks])
@@ -81,12 +81,12 @@ def fullest(sensitive: SensitiveCount, classes: int, name: str, width: Width) ->
 def narrow(sensitive: SensitiveCount, classes: int, name: str, width: Width) -> NDArray[np.bool_]:
     """(classes,) whether all values of a class lie within a width of one another, if it has any."""
     line = _line(sensitive.values, name, width)
-    present = sensitive.codes > 0
+    present = sensitive.codes.astype(bool)
     of_class, values = sensitive.classes[present], line[sensitive.codes[present] - 1]
     low, high = np.full(classes, np.inf), np.full(classes, -np.inf)
     np.minimum.at(low, of_class, values)
     np.maximum.at(high, of_class, values)
-    has_value = np.bincount(of_class, minlength=classes) > 0
+    has_value = np.bincount(of_class, minlength=classes).astype(bool)
     with np.errstate(invalid="ignore"):  # of classes without a value
         result: NDArray[np.bool_] = has_value & (low >= _lowest(high, width, sensitive.values.type))
     return result
@@ -96,7 +96,7 @@ def _lowest(high: Floats, width: Width, type_: pa.DataType) -> Floats:
     """The lowest number that lies within a width of each of some numbers, and not above it."""
     if width.unit == "share":
         rest = 1 - width.amount * (1 + _ROUNDING)
-        return np.where(high >= 0, high * rest, high / rest)
+        return np.minimum(high * rest, high / rest)  # the second is that of a negative number
     lowest: Floats = high - width.amount * _per_unit(type_, width) * (1 + _ROUNDING)
     return lowest
 
@@ -106,16 +106,15 @@ def _line(values: pa.Array[Any], name: str, width: Width) -> Floats:
     type_ = values.type
     of_time = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
     number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    if not len(values):  # of a release without values, which have no type
-        return np.zeros(0)
-    if not (of_time if width.is_of_time else number):
+    if len(values) and not (of_time if width.is_of_time else number):
         raise PrivacyError(
             f"column {name!r} is {type_}, whose values do not have the width {width.text}; the "
             "release cannot be checked"
         )
     if of_time:
-        values = values.cast(pa.int32() if type_.bit_width == 32 else pa.int64())
-    line: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        is_short = pa.types.is_date32(type_) or pa.types.is_time32(type_)
+        values = values.cast(pa.int32() if is_short else pa.int64())
+    line: Floats = np.asarray(values.cast(pa.float64(), safe=False))
     return line
 
 

@@ -12,21 +12,22 @@ from mondrian_ops.core.widths import Width, as_width, widths_of
 @pytest.mark.parametrize(
     ("text", "width"),
     [
-        ("10 %", Width(0.1, "share", "10 %")),
-        (" 2.5% ", Width(0.025, "share", "2.5 %")),
-        ("500", Width(500.0, "number", "500")),
-        (".5", Width(0.5, "number", "0.5")),
-        ("1.", Width(1.0, "number", "1")),
-        ("30 days", Width(30 * 86_400.0, "seconds", "30 days")),
-        ("1 day", Width(86_400.0, "seconds", "1 day")),
-        ("1.0 Days", Width(86_400.0, "seconds", "1 day")),
-        ("2weeks", Width(14 * 86_400.0, "seconds", "2 weeks")),
-        ("12 hours", Width(43_200.0, "seconds", "12 hours")),
-        ("90 minutes", Width(5400.0, "seconds", "90 minutes")),
-        ("1 second", Width(1.0, "seconds", "1 second")),
+        ("10 %", (0.1, "share", "10 %")),
+        (" 2.5% ", (0.025, "share", "2.5 %")),
+        ("500", (500.0, "number", "500")),
+        (".5", (0.5, "number", "0.5")),
+        ("1.", (1.0, "number", "1")),
+        ("30 days", (30 * 86_400.0, "seconds", "30 days")),
+        ("1 day", (86_400.0, "seconds", "1 day")),
+        ("1.0 Days", (86_400.0, "seconds", "1 day")),
+        ("2weeks", (14 * 86_400.0, "seconds", "2 weeks")),
+        ("12 hours", (43_200.0, "seconds", "12 hours")),
+        ("90 minutes", (5400.0, "seconds", "90 minutes")),
+        ("1 second", (1.0, "seconds", "1 second")),
     ],
 )
 def test_what_a_width_may_be(text, width):
+    width = Width(*width)
     assert as_width(text) == width
     assert as_width(width.text) == width
     assert width.is_of_time == (width.unit == "seconds")
