@@ -19,7 +19,7 @@ _WIDTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%|[a-z]*)", re.IGNORECASE)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Width:
     """A width: a ``share`` of a value, a ``number`` of the column's units, or ``seconds``.
 
@@ -46,9 +46,10 @@ def as_width(text: str, path: str = "l_width") -> Width:
     Raises JobError.
     """
     match = _WIDTH.fullmatch(text.strip())
-    number, unit = (float(match[1]), match[2].lower()) if match else (0.0, "")
+    number = float(match[1]) if match else None
+    unit = match[2].lower() if match else ""
     seconds = _SECONDS.get(unit.removesuffix("s"))
-    if number <= 0 or not (unit in ("", "%") or seconds):
+    if not number or not (unit in ("", "%") or seconds):
         raise wrong(
             path,
             f"must be a width, such as 10 %, 500 (in the units of the column) or 30 days, not "
@@ -71,8 +72,8 @@ def widths_of(texts: Mapping[str, str]) -> dict[str, Width]:
     return {name: as_width(text, f"l_width.{name}") for name, text in texts.items()}
 
 
-DEFAULT_NUMBERS = Width(0.1, "share", "10 %")
+DEFAULT_NUMBERS = as_width("10 %")
 """By which the report measures how narrow classes are where the job says nothing."""
 
-DEFAULT_DATES = Width(30 * 86_400, "seconds", "30 days")
+DEFAULT_DATES = as_width("30 days")
 """The same of dates and times."""

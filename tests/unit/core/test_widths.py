@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 
 from mondrian_ops.core.errors import JobError
@@ -18,6 +20,7 @@ from mondrian_ops.core.widths import Width, as_width, widths_of
         (".5", (0.5, "number", "0.5")),
         ("1.", (1.0, "number", "1")),
         ("30 days", (30 * 86_400.0, "seconds", "30 days")),
+        ("0.5 days", (43_200.0, "seconds", "0.5 days")),
         ("1 day", (86_400.0, "seconds", "1 day")),
         ("1.0 Days", (86_400.0, "seconds", "1 day")),
         ("2weeks", (14 * 86_400.0, "seconds", "2 weeks")),
@@ -52,6 +55,9 @@ def test_a_wider_one_of_the_same_unit_covers():
     wide, narrow = as_width("2 weeks"), as_width("1 day")
     assert wide.covers(narrow) and wide.covers(as_width("14 days")) and not narrow.covers(wide)
     assert not as_width("500").covers(as_width("10 %"))
+    assert not as_width("50 %").covers(as_width("0.1"))
+    with pytest.raises(FrozenInstanceError):
+        wide.amount = 0.0
 
 
 def test_the_errors_name_the_column():
