@@ -38,7 +38,7 @@ __all__ = ["Inspected", "batches", "inspect", "mixed_times", "no_value"]
 _READ_BYTES = 8 << 20
 _MAX_BLOCK_BYTES = 2**31 - 1  # of Arrow
 _LINE_END = re.compile(r"[\r\n]")
-_NO_ROW = "behind the last row"
+_END = "\ue000 end of file"  # a line behind the last one
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ def inspect(
     they keep where each text is a value's own.
 
     Raises:
-        InputError: a header differs or has a duplicate name, a row is ragged, text is not of the
-            encoding, or a value is none of the type that the job names; file and line are named.
+        InputError: a header differs or has a duplicate name, a row is ragged, a quote is never
+            closed, text is not of the encoding, or a value is none of the type that the job names;
+            file and line are named.
     """
     asked = asked or Csv()
     dialect, names = head_of(files[0], asked)
@@ -98,7 +99,8 @@ def inspect(
             rows += batch.num_rows
             if batch.num_rows:
                 last_value = batch.column(here[-1])[-1].as_py() or ""
-        _refuse_open_quote(path, dialect, last_value)
+        if _LINE_END.search(last_value):  # or it holds no row
+            _refuse_bad_row(path, dialect, ragged=False)
         rows_of_files.append((rows,))
         types_of.end_file(path)
     types_of.refuse_mixed_times()
@@ -232,8 +234,7 @@ def batches(
 def _first_error(path: str, dialect: Dialect) -> InputError:
     """The first error in a file that Arrow cannot parse, located by reading it once more."""
     try:
-        with suppress(csv.Error):  # a value is longer than Python's reader takes
-            _refuse_ragged_row(path, dialect)
+        _refuse_bad_row(path, dialect, ragged=True)
     except InputError as error:
         return error
     return InputError(
@@ -246,38 +247,35 @@ def _first_error(path: str, dialect: Dialect) -> InputError:
     )
 
 
-def _refuse_ragged_row(path: str, dialect: Dialect) -> None:
-    rows = _rows(path, dialect)
-    width = len(next(rows)[1])
-    for line, row in rows:
-        if row and len(row) != width:
-            mark = dialect.separator
-            raise InputError(
-                f"{shown(path)}, line {line}: {len(row)} values, but the header names "
-                f"{width} columns; complete the row, or quote values that hold {mark!r}, or "
-                "name another csv.separator"
-            )
-
-
-def _refuse_open_quote(path: str, dialect: Dialect, last: str) -> None:
+def _refuse_bad_row(path: str, dialect: Dialect, ragged: bool) -> None:
     """Raise InputError if the file ends within quotes, so that rows are a part of a value.
 
-    ``last``: the last value. If it is of one line, it holds no row, and nothing is read.
+    ``ragged``: also for the first row that has more or fewer values than the header.
     """
-    if not _LINE_END.search(last):
-        return
-    start, before, row = 1, 0, list[str]()
+    width, start = 0, 1
     longest = csv.field_size_limit(_MAX_BLOCK_BYTES)
     try:
-        for line, row in _rows(path, dialect, [_NO_ROW]):  # noqa: B007 - the last one
-            start, before = before + 1, line
+        for line, row in _rows(path, dialect, [_END]):
+            if row == [_END]:
+                continue
+            if row and row[-1].endswith(_END):
+                raise InputError(
+                    f"{shown(path)}, line {start}: the row has a quote that is not closed before "
+                    "the end of the file; close it, or double each quote that is a part of a value"
+                )
+            width = width or len(row)
+            if ragged and row and len(row) != width:
+                mark = dialect.separator
+                raise InputError(
+                    f"{shown(path)}, line {line}: {len(row)} values, but the header names {width} "
+                    f"columns; complete the row, or quote values that hold {mark!r}, or name "
+                    "another csv.separator"
+                )
+            start = line + 1
+    except csv.Error:  # it is no table to Python
+        return
     finally:
         csv.field_size_limit(longest)
-    if row != [_NO_ROW]:
-        raise InputError(
-            f"{shown(path)}, line {start}: the row has a quote that is not closed before the end "
-            "of the file; close it, or double each quote that is a part of a value"
-        )
 
 
 def _line_of(path: str, dialect: Dialect, row: int) -> str:

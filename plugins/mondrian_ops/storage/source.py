@@ -384,8 +384,8 @@ def open_source(
 
     Raises:
         InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
-            file is named), or a CSV file has a ragged row or is not UTF-8 (file and line are
-            named).
+            file is named), or a CSV file has a ragged row, a quote that is never closed, or text
+            that is not of its encoding (file and line are named).
         JobError: no file can have the path, or the access policy does not let jobs read there.
     """
     entries = data_files(url)

@@ -142,7 +142,8 @@ def test_csv_other_encodings_name_file_and_line(tmp_path):
         ("a,b,a\n1,2,3\n", "line 1: columns 1 and 3 have the same name"),
         ("", "first line is empty"),
         ("a,b\n", "there are no rows"),
-        ('a,b\n"never closed,1\n', r"p\.csv"),
+        ('a,b\n"never closed,1\n', r"p\.csv, line 2: the row has a quote"),
+        ('"a,b\nnever closed,1\n', r"p\.csv, line 1: the row has a quote"),
     ],
 )
 def test_csv_that_is_no_table_is_refused(tmp_path, text, message):
