@@ -12,7 +12,7 @@ somebody who left and had the same value, if one is near.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -427,18 +427,20 @@ def _laid_out(
     made_up: list[tuple[int, int]] = []
     signatures = np.zeros_like(night.allowed)
     has = np.zeros((count, night.allowed.shape[1]), np.uint64)
+    people: dict[tuple[int, tuple[int, ...]], Counter[int]] = defaultdict(Counter)
     for cell, number in zip(cells, of_cell.tolist(), strict=True):
         if number < 0:
             continue
         bits = np.zeros(has.shape[1], np.uint64)
-        for value, row in cell.members.items():
+        for value in cell.members:
             bits[value // _BITS] |= np.uint64(1) << np.uint64(value % _BITS)
-            if row is None:
-                made_up.append((number, value))
-            else:
-                members[number].append(row)
         signatures[cell.rows] = bits
         has[number] |= bits
+        members[number] += cell.rows
+        people[number, cell.signature].update(night.values[cell.rows].tolist())
+    for (number, signature), counts in people.items():  # of all cells of a signature together
+        most = max(counts.values())
+        made_up += ((number, value) for value in signature for _ in range(most - counts[value]))
     _join_valueless(night, members, has)
     sizes = np.array([len(each) for each in members], np.int64)
     index = np.array([row for each in members for row in each], np.int32)

@@ -28,7 +28,7 @@ class Extents:
     def __init__(self, rows: native.Rows) -> None:
         self._rows = rows
         self.codes = rows.codes.T.astype(np.int64)
-        self._steps = [self._table(a) for a in range(len(rows.kind))]
+        self._steps = [np.stack(self._table(a)) for a in range(len(rows.kind))]
         self.places = np.stack(
             [self.middle(a, each, each) for a, each in enumerate(self.codes.T)], axis=1
         )
@@ -83,9 +83,8 @@ class Extents:
 
     def _greatest_step(self, attribute: int, low: Codes, high: Codes) -> Floats:
         """The loss of the lowest common ancestor: the greatest step from ``low`` to ``high``."""
-        tables = self._steps[attribute]
+        steps = self._steps[attribute]
         length = np.maximum(1, high - low)
-        level = np.minimum(np.log2(length).astype(np.int64), len(tables) - 1)
-        stacked = np.stack(tables)
+        level = np.minimum(np.log2(length).astype(np.int64), len(steps) - 1)
         at = np.maximum(low, high - 2**level)
-        return np.asarray(np.maximum(stacked[level, np.minimum(low, high)], stacked[level, at]))
+        return np.asarray(np.maximum(steps[level, low], steps[level, at]))

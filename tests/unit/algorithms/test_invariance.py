@@ -5,51 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History, kept_classes
-from mondrian_ops.algorithms.mondrian import CodedRows
-from mondrian_ops.core.criteria import DistinctDiversity, KAnonymity, Privacy, SensitiveDomain
-from mondrian_ops.core.generalization import Encoded
+from coded_people import coded_of, history_of
+from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, kept_classes
 from mondrian_ops.core.intersection import Tonight, follow
-from mondrian_ops.native.mondrian import INTERVAL, SET, TREE
-
-
-def coded_of(codes, values, *, k, l, kinds=(INTERVAL, SET, TREE)):  # noqa: E741
-    """Rows of codes 0 to 19, each its own value; 0 is the missing one. Values: -1 is missing."""
-    size = 20
-    values = np.where(values < 0, values.max() + 1, values)
-    line = np.arange(size, dtype=float)
-    encoded = [
-        Encoded(
-            codes=column.astype(np.uint8),
-            size=size,
-            kind=kind,
-            low=line,
-            high=line,
-            step=np.ones(size),
-            span=float(size),
-            domain=float(size),
-            present=float(size),
-        )
-        for column, kind in zip(codes, kinds, strict=True)
-    ]
-    counts = np.bincount(values, minlength=1)
-    domain = SensitiveDomain("s", pa.array([f"{i:03d}" for i in range(len(counts))]), counts)
-    privacy = Privacy(KAnonymity(k), (DistinctDiversity("s", l),))
-    return CodedRows.of(encoded, [values.astype(np.int32)], [domain], privacy)
-
-
-def history_of(values, common=None, class_of=None):
-    count = len(values)
-    return History(
-        values.astype(np.int32),
-        np.full((count, 1), ~np.uint64(0)) if common is None else common,
-        np.full(count, NEW, np.int32) if class_of is None else class_of.astype(np.int32),
-    )
 
 
 def classes_of(kept, count):

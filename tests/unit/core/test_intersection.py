@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.core.intersection import Tonight, follow
+from mondrian_ops.core.intersection import Tonight, follow, unbalanced
 
 VALUES = st.sampled_from([-1, 0, 1, 2, 63, 64, 65])
 NOBODY = -1
@@ -114,3 +116,58 @@ def test_a_person_with_rows_in_two_classes_counts_in_both():
         l=1,
     )
     assert not result.below_k.any()
+
+
+ABC, ABD = 0b0111, 0b1011
+
+
+def found_out(rows, made_up=(), *, before=(), common=()):
+    """Who could be found out, of rows of a class, a value, and a signature; three values each.
+
+    ``before``, ``common``: by row, the signature and the values of before of those who are known.
+    """
+    class_of, value, signature = np.array(rows, np.int64).reshape(-1, 3).T
+    known = {**dict(before), **dict(common)}
+    words = [np.zeros((len(rows), 1), np.uint64) for _ in range(2)]
+    for column, given_words in zip(words, (common, before), strict=True):
+        for row, word in dict(given_words).items():
+            column[row] = word
+    for row in dict(before):
+        words[0][row] |= words[1][row]
+    state = SimpleNamespace(
+        is_known=np.isin(np.arange(len(rows)), list(known)), common=words[0], signature=words[1]
+    )
+    tonight = Tonight(
+        class_of, np.arange(len(rows)), value, np.array(made_up, np.int64).reshape(-1, 2)
+    )
+    found = unbalanced(tonight, signature.astype(np.uint64)[:, None], state, 3)
+    return np.flatnonzero(found).tolist()
+
+
+BALANCED = [(0, 0, ABC), (0, 1, ABC), (0, 2, ABC), (1, 0, ABD), (1, 1, ABD)]
+MISSING = [(1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "made_up", "known", "found"),
+    [
+        (BALANCED, MISSING, {}, []),
+        ([*BALANCED, (1, -1, 0)], MISSING, {}, []),  # a missing value is none to be found out
+        (BALANCED, [], {}, [3, 4]),
+        (BALANCED, [*MISSING, (0, 0)], {}, [0, 1, 2]),
+        (BALANCED, [*MISSING, (0, 0), (0, 1), (0, 2)], {}, []),  # as of somebody in each place
+        (BALANCED, [*MISSING, (0, 0), (0, 1), (0, 3)], {}, [0, 1, 2]),
+        (BALANCED, [(1, 2)], {}, [3, 4]),
+        ([*BALANCED[:4], (1, 1, ABC)], MISSING, {}, [3, 4]),
+        ([*BALANCED[:4], (1, 2, ABD)], [(1, 1), (1, 3)], {}, [4]),
+        ([(0, 0, 0b11), (0, 1, 0b11)], [], {}, [0, 1]),
+        (BALANCED, MISSING, {"before": {0: ABC, 3: ABD}}, []),
+        (BALANCED, MISSING, {"before": {0: ABD}}, [0]),
+        (BALANCED, MISSING, {"common": {0: ABC | ABD}}, []),
+        (BALANCED, MISSING, {"common": {0: ABD}}, [0]),
+        (BALANCED, MISSING, {"common": {2: 0b11000}}, []),  # the value changed
+        (BALANCED, MISSING, {"common": {2: ABD}}, [2]),
+    ],
+)
+def test_who_is_in_a_class_that_is_not_balanced_can_be_found_out(rows, made_up, known, found):
+    assert found_out(rows, made_up, **known) == found
