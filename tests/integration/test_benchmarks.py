@@ -58,10 +58,11 @@ def test_nights_of_a_series(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "give one with --data" in result.stderr
     tables = json.loads((results / "results.json").read_text("utf-8"))["tables"]
-    baseline, nights, by_night, small, year = (table["rows"] for table in tables)
+    baseline, nights, by_night, subtracted, small, year = (table["rows"] for table in tables)
     assert [row[0] for row in baseline] == ["2", "3"]
     assert [row[1] for row in nights[1::2]] == ["0.00%", "0.00%"]
     assert (len(by_night), len(small)) == (6, 2)
+    assert [row[1] for row in subtracted[3::4]] == ["0.00%"] * 3
     assert [row[0] for row in year] == ["10", "21"]
 
 

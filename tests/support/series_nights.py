@@ -2,7 +2,8 @@
 
 The runs are those of Airflow's tasks: each phase in a process of its own, tried again after a kill,
 and cleaned up. What became of every row is read from the releases, the files of waiting rows and
-the tables of the catalogue, by nothing of the package.
+the tables of the catalogue, by nothing of the package. Where the series follows its persons, no
+release tells rows apart: there the catalogue says who is in it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ import pyarrow.parquet as pq
 
 from faults.injection import IN_TIME, KILLS, Fault
 from faults.process import Ended, Processes
+from mondrian_ops import catalogue as catalogues
 from mondrian_ops import datasets, storage
+from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.core.job import Job
+from mondrian_ops.series import intersection
+from mondrian_ops.series.naming import name_of_series
 
 __all__ = ["KINDS_OF_SERIES", "RandomNights", "Seen", "random_nights"]
 
@@ -37,7 +43,10 @@ _STRANGERS = "persons were in a night before"
 
 @dataclass(frozen=True)
 class Seen:
-    """The nights that are over, what became of their rows, and the nights that are pending."""
+    """The nights that are over, what became of their rows, and the nights that are pending.
+
+    Rows are told by number; by person, where the series follows its persons.
+    """
 
     labels: Sequence[str]
     published: Counter[int]
@@ -73,6 +82,12 @@ def _table(dataset: Path) -> list[dict[str, Any]]:
         return []
     rows: list[dict[str, Any]] = pq.read_table(dataset).to_pylist()
     return rows
+
+
+def _people_in(release: Path) -> int:
+    """The rows of a release that are not made up."""
+    made_up = _table(release / "_counterfeits.parquet")
+    return len(_table(release)) - sum(row["counterfeits"] for row in made_up)
 
 
 def _assert_failed(ended: Ended, says: str) -> None:
@@ -114,6 +129,7 @@ class RandomNights:
         self._persons: list[int] = []
         self._late: list[int] = []
         self._given_up: set[int] = set()
+        self._follows = "protect" in job["series"]
         (place / "landing").mkdir(parents=True)
         (place / "out").mkdir()
 
@@ -143,25 +159,27 @@ class RandomNights:
                 " WHERE state != 'pending' ORDER BY number DESC LIMIT 1)"
             ).fetchall()
         labels = [label for label, _ in nights]
-        published = _rows(self._place / "out" / label for label in labels)
-        waiting = _rows(Path(file) for (file,) in files)
+        published = self._released(labels)
+        waiting = self._rows_in(Path(file) for (file,) in files)
         suppressed = sum(suppressed for _, suppressed in nights)
         return Seen(labels, published, waiting, suppressed, [label for (label,) in pending])
 
     def check(self) -> None:
         """Every row of every night that is over is in exactly one place."""
         seen = self.seen()
-        came = {row for label in seen.labels for row in self._landed[label]}
+        rows = [row for label in seen.labels for row in self._landed[label]]
+        came = Counter(self._persons[row] for row in rows) if self._follows else Counter(rows)
         found = seen.published + seen.waiting
         assert len(seen.labels) == len({*seen.labels})
-        assert not [row for row, times in found.items() if times > 1]
-        assert found.keys() <= came
-        assert len(came) == len(found) + seen.suppressed
+        assert found <= came
+        assert came.total() == found.total() + seen.suppressed
         # A run that was given up may have left its release; the next night makes it current.
         assert len(seen.pending) <= 1
-        given_up = _rows(self._place / "out" / label for label in seen.pending)
-        assert not given_up.keys() & seen.published.keys()
-        assert _rows((self._place / "out").iterdir()) == seen.published + given_up
+        given_up = self._released(seen.pending)
+        everything = sum(_people_in(each) for each in (self._place / "out").iterdir())
+        assert everything == seen.published.total() + given_up.total()
+        if not self._follows:
+            assert not given_up.keys() & seen.published.keys()
 
     def check_all(self) -> None:
         """The same, and the night of every drop is over."""
@@ -173,15 +191,43 @@ class RandomNights:
         possible: dict[int, set[str]] = {}
         for label in self.seen().labels:
             rows = _table(self._place / "out" / label)
-            classes: dict[Any, list[dict[str, Any]]] = {}
-            for row in rows:
-                classes.setdefault((row["age"], row["sex"], row["zip"]), []).append(row)
-            for members in classes.values():
-                values = {row["diagnosis"] for row in members} - {None}
-                for row in members:
-                    person = self._persons[row["row"]]
-                    possible[person] = possible.get(person, values) & values
+            columns = {name: [row[name] for row in rows] for name in ("age", "sex", "zip")}
+            texts = intersection.class_texts(pa.table(columns)) if rows else []
+            values: dict[int, set[str]] = {}
+            classes = intersection.class_hashes(self._name, texts).tolist() if rows else []
+            for number, row in zip(classes, rows, strict=True):
+                values.setdefault(number, set()).add(row["diagnosis"])
+            for person, number in self._classes_in(label).items():
+                here = values[number] - {None}
+                possible[person] = possible.get(person, here) & here
         return possible
+
+    @property
+    def _name(self) -> str:
+        return name_of_series(str(self._place / "out" / str(_FIRST)))
+
+    def _classes_in(self, label: str) -> dict[int, int]:
+        """The class of each person in a release, both as hashes."""
+        with sqlite3.connect(self._catalogue) as database:
+            found = database.execute("SELECT id FROM night WHERE label = ?", [label]).fetchall()
+        with catalogues.current().reading() as connection:
+            return of_persons.classes_in(connection, found[-1][0]) or {} if found else {}
+
+    def _released(self, labels: Iterable[str]) -> Counter[int]:
+        """What is in some releases."""
+        if not self._follows:
+            return _rows(self._place / "out" / label for label in labels)
+        everybody = sorted({*self._persons})
+        job = Job.from_dict(self._run(0).job)
+        hashes = intersection.person_hashes(job, self._name, pa.array(everybody, pa.int64()))
+        person = dict(zip(hashes.tolist(), everybody, strict=True))
+        released = [label for label in labels if _table(self._place / "out" / label)]
+        return Counter(person[each] for label in released for each in self._classes_in(label))
+
+    def _rows_in(self, files: Iterable[Path]) -> Counter[int]:
+        """What is in some files of rows that wait."""
+        name = "person" if self._follows else "row"
+        return Counter(row[name] for file in files for row in _table(file))
 
     def left(self) -> list[str]:
         """Names beside the releases, the rows that wait and the drops."""
@@ -228,7 +274,8 @@ class RandomNights:
         A release is refused below one half of its own rows; rows that are left out are none.
         """
         came = {self._persons[row] for row in self._landed[str(_FIRST + timedelta(days=number))]}
-        known = {self._persons[row] for row in self.seen().published}
+        published = self.seen().published
+        known = {*published} if self._follows else {self._persons[row] for row in published}
         return 5 * len(known & came) < 3 * len(came)
 
     def _over(self, number: int) -> None:
@@ -312,7 +359,8 @@ class RandomNights:
         output = self._place / "out" / str(day)
         source = self._place / "landing" / f"{day}.parquet"
         self._runs += 1
-        job = {**self._job, "input": str(source), "output": str(output), "unlisted": "publish"}
+        unlisted = "drop" if self._follows else "publish"
+        job = {**self._job, "input": str(source), "output": str(output), "unlisted": unlisted}
         return _Run(number, job, storage.work_path(str(output), f"run-{self._runs}"))
 
     def _deliver(self, number: int) -> None:
@@ -337,6 +385,12 @@ KINDS_OF_SERIES: Mapping[str, Mapping[str, Any]] = {
     "snapshots": {"kind": "snapshots"},
     "intersected, rows wait": {"hold_nights": 3, "hold_above": 0.3, **_INTERSECTED},
     "intersected snapshots": {"kind": "snapshots", "unmatched": "suppress", **_INTERSECTED},
+    "balanced snapshots": {
+        "kind": "snapshots",
+        "unmatched": "counterfeit",
+        "subtraction": "protect",
+        **_INTERSECTED,
+    },
     "overdue rows are suppressed": {"hold_nights": 2, "hold_above": 0.3, "overdue": "suppress"},
 }
 """Options of the series."""
