@@ -90,8 +90,9 @@ class Series(Options):
             "intersection": "those who hold all releases and know in which nights a person was: "
             "while the person's value stays the same, at least `l` sensitive values common to all "
             "of the person's classes remain, but fewer for those who subtract a class of one night "
-            "from that of the next, which `subtraction` says more of; needs `entity_id`, one sensitive column and a whole `l` of "
-            "`diversity: distinct`. No other column is published unchanged, and this one in one "
+            "from that of the next (see `subtraction`); needs `entity_id`, one sensitive column "
+            "and a whole `l` of `diversity: distinct`. No other column is published unchanged, and "
+            "this one in one "
             "spelling of each value; `cut` and `relaxed` have no effect",
         },
         form=None,
@@ -119,11 +120,11 @@ class Series(Options):
         text="Whether values are certain to somebody who knows everybody's class in every night, "
         "and subtracts classes from one another.",
         choices={
-            "allow": "they are: of 5,000 people of whom 4 % leave and come each night, after twelve "
-            "nights 51 % at `l: 2`, 45 % at 3 and 36 % at 5, after thirty 83 %, 77 % and 69 %",
+            "allow": "they are: of 5,000 people, of whom 4 % leave and come each night, after "
+            "twelve nights 51 % at `l: 2`, 45 % at 3 and 36 % at 5, after thirty 83, 77 and 69 %",
             "protect": "they are not: `l` values stay equally likely for each person. Costs about "
-            "twice the loss, and three made-up rows for ten people; needs `unmatched: counterfeit`; "
-            "set `l` to 5 or more",
+            "twice the loss, and three made-up rows for ten people; needs "
+            "`unmatched: counterfeit`; set `l` to 5 or more",
         },
         see="[Protect against subtraction](series.md#protect-against-subtraction)",
         only_with={"protect": ("intersection",)},
