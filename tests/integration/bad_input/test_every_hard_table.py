@@ -343,7 +343,7 @@ CSV_REFUSED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "an open quote": (f'{HEADER}{csv_rows("1")}"{CANARY},1,2,3,4\n'.encode(), ("line 62",)),
     "a short row after a long value": (
         (HEADER + csv_rows("1").replace(",1,", f",{'w' * 200_000},", 1) + f"{CANARY},1\n").encode(),
-        ("more or fewer values",),
+        ("line 62", "2 values"),
     ),
     "a short row that is not UTF-8": (
         (HEADER + csv_rows("1")).encode() + b"\xf1,1\n",
