@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue.tables import approval
+from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.operators.approval import _refuse_other_question
 from releases import recorded_releases
 from task_runs import TaskRun
 from waiting_questions import Airflow, installed
@@ -131,6 +135,43 @@ def test_nobody_approves_other_rows_by_the_old_figures(
     assert not waiting.is_published
 
 
+LINK = "\n\n[The release](http://airflow/release)"
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "assigned", "allowed", "is_same"),
+    [
+        ("s", "b", [], "", True),
+        ("s", "b", None, "", True),
+        ("s", "b", [], "1", True),
+        ("s", f"b{LINK}", ["1"], "1", True),
+        ("s", "b", ["1", "2"], "1", True),
+        ("r", "b", [], "", False),
+        ("t", "b", [], "", False),
+        ("s", "a", [], "", False),
+        ("s", "c", [], "", False),
+        ("s", "b and more", [], "", False),
+        ("s", f"b{LINK}\nmore", [], "", False),
+        ("s", f"c{LINK}", [], "", False),
+        ("s", None, [], "", False),
+        ("s", "b", ["1"], "", False),
+        ("s", "b", ["1"], "2", False),
+        ("s", "b", ["1"], "12", False),
+    ],
+)
+def test_only_the_question_that_was_checked_is_shown(
+    subject: str, body: str | None, assigned: list[str] | None, allowed: str, is_same: bool
+) -> None:
+    """``allowed``: the ids of those who may approve, and have to see it."""
+    users = None if assigned is None else [SimpleNamespace(id=user) for user in assigned]
+    shown = SimpleNamespace(subject=subject, body=body, assigned_users=users)
+    expected: AbstractContextManager[Any] = nullcontext()
+    if not is_same:
+        expected = pytest.raises(ApprovalError, match="first question")
+    with expected:
+        _refuse_other_question(shown, "s", "b", dict.fromkeys(allowed, "a name"))
+
+
 class Slow(BaseNotifier):
     """Takes its time; ``meanwhile`` is what happens then. The first time the task is killed."""
 
@@ -236,6 +277,13 @@ def test_a_row_of_the_catalogue_that_was_changed_is_no_decision(
     expected = AirflowFailException if is_changed else AirflowSkipException
     with pytest.raises(expected, match="signature" if is_changed else "rejected by ada"):
         waiting.run.wrap_up()
+    assert not waiting.is_published
+
+
+def test_an_answer_counts_once(waiting: Waiting) -> None:
+    for option in ("Reject", "Approve"):
+        with pytest.raises(AirflowSkipException, match="rejected by ada"):
+            waiting.resume(waiting.airflow.answered(option))
     assert not waiting.is_published
 
 
