@@ -302,7 +302,7 @@ def taken(context: Context, event: Mapping[str, Any], parked: Parked) -> tuple[A
             "or its task was marked by hand; nothing is published; clear wrap_up to have the "
             "release asked about again, or trigger a new run"
         )
-    if asked.state != approvals.ASKED and asked.decision is not None:
+    if asked.decision is not None:
         return asked, Decision(*asked.decision)  # an answer counts once
     if _waits(asked) != parked._replace(job=asked.release["job"]):
         raise ApprovalError(
