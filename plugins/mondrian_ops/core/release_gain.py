@@ -129,9 +129,9 @@ def _shares(
     values = sensitive.values
     if len(values) > MOST_VALUES:
         return None
-    share, rows = np.zeros(len(values) + 1), np.zeros(len(values) + 1, np.int64)
+    share = np.zeros(len(values) + 1)
     np.maximum.at(share, sensitive.codes, sensitive.counts / sizes[sensitive.classes])
-    np.add.at(rows, sensitive.codes, sensitive.counts)
+    rows = np.bincount(sensitive.codes, sensitive.counts, len(share)).astype(np.int64)
     try:
         texts = values.cast(pa.string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text

@@ -83,12 +83,11 @@ def narrow(sensitive: SensitiveCount, classes: int, name: str, width: Width) -> 
     line = _line(sensitive.values, name, width)
     present = sensitive.codes.astype(bool)
     of_class, values = sensitive.classes[present], line[sensitive.codes[present] - 1]
-    low, high = np.full(classes, np.inf), np.full(classes, -np.inf)
-    np.minimum.at(low, of_class, values)
-    np.maximum.at(high, of_class, values)
-    has_value = np.bincount(of_class, minlength=classes).astype(bool)
-    with np.errstate(invalid="ignore"):  # of classes without a value
-        result: NDArray[np.bool_] = has_value & (low >= _lowest(high, width, sensitive.values.type))
+    result = np.zeros(classes, np.bool_)
+    if len(values):
+        starts = np.flatnonzero(np.diff(of_class, prepend=-1))  # pairs are in the order of classes
+        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        result[of_class[starts]] = low >= _lowest(high, width, sensitive.values.type)
     return result
 
 

@@ -41,6 +41,9 @@ class TestGrid:
         assert strict.quasi_identifiers == job.quasi_identifiers
         loose = frontier.job_at(job, {"k": 7, "l": None})
         assert (loose.l, loose.diversity, loose.c) == (None, "distinct", None)
+        apart = small_job(tmp_path, l=2, l_width={"illness": "5"})
+        assert frontier.job_at(apart, {"k": 7, "l": 3}).l_width == {"illness": "5"}
+        assert frontier.job_at(apart, {"k": 7, "l": None}).l_width == {}
 
     @pytest.mark.parametrize("point", [{"k": 1, "l": None}, {"k": 2, "l": 0.5}, {"k": 2.5, "l": 2}])
     def test_a_point_that_makes_no_sense_ends_it_before_any_work(
