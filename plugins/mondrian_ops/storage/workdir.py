@@ -436,7 +436,8 @@ class WorkDir:
         with self.vanished_as_error():
             handle = self._opened()
             try:
-                return tempfile.TemporaryFile(dir=by_handle(handle))
+                # The dot: tempfile opens no link, as which the path of a handle counts.
+                return tempfile.TemporaryFile(dir=f"{by_handle(handle)}/.")
             finally:
                 os.close(handle)
 

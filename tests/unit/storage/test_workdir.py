@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,8 +47,9 @@ def test_nobody_else_may_look_in_whatever_the_umask(tmp_path):
     assert stat.S_IMODE(Path(work.root).stat().st_mode) == 0o700
 
 
-def test_what_is_spilled_is_private_and_ends_with_the_process(work, tmp_path):
-    """It has no name, so that nothing is left where the process is killed."""
+def test_what_is_spilled_is_private_and_ends_with_the_process(work, tmp_path, monkeypatch):
+    """It has no name at any time, so that nothing is left where the process is killed."""
+    monkeypatch.setattr(tempfile, "_mkstemp_inner", None)
     before = sorted(os.listdir(work.root))
     with work.spill() as file:
         file.write(b"classes")
