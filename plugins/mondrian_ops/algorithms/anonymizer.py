@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
 from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.invariance import History, kept_classes
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
+from mondrian_ops.algorithms.person_values import joined
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.column_types import without_dictionaries
 from mondrian_ops.core.combinations import Combinations
@@ -201,7 +203,7 @@ class Anonymizer:
                     )
                 counterfeits = Counterfeits.of(pairs, history.values)
             else:
-                classes = self.cut.classes(rows, cores)
+                classes = self._with_persons_values(rows, self.cut.classes(rows, cores))
             published = {
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
@@ -240,6 +242,20 @@ class Anonymizer:
         from mondrian_ops.algorithms.balance import balanced_classes
 
         return balanced_classes(rows, history, int(self.job.l or 2))
+
+    def _with_persons_values(self, rows: CodedRows, classes: Classes) -> Classes:
+        """The classes, joined where the values of l would be those of too few persons."""
+        if self.job.l is None or self.job.entity_id is None:
+            return classes
+        *sensitive, persons = rows.rows.sensitive
+        if len(np.unique(persons)) == len(persons):  # each has one row
+            return classes
+        counts_missing = self.job.missing_sensitive == "value"
+        columns = [
+            np.where(codes == 0, -1, codes) if domain.missing and not counts_missing else codes
+            for domain, codes in zip(self.domains, sensitive, strict=True)
+        ]
+        return joined(classes, persons, columns, math.ceil(self.job.l - 1e-9))
 
     def _table(
         self,

@@ -37,7 +37,7 @@ from mondrian_ops.core.model_tree import Coded, bins_of, predictions
 from mondrian_ops.core.persons import digests
 from mondrian_ops.core.release_loss import columns_of
 
-__all__ = ["SAMPLED", "SingledOut", "findings_of", "measured", "sampled_classes"]
+__all__ = ["SAMPLED", "SingledOut", "class_starts", "findings_of", "measured", "sampled_classes"]
 
 SAMPLED = 5000
 """Rows of the sampled classes, about. The standard error of a share is at most 0.7 points."""
@@ -110,7 +110,7 @@ def sampled_classes(
     and the other columns by number: quasi-identifiers, then those that are published ``raw``.
     """
     random = np.random.default_rng(seed)
-    starts = _class_starts(released, quasi_identifiers)
+    starts = class_starts(released, quasi_identifiers)
     sizes = np.diff(starts, append=released.num_rows)
     shuffled = random.permutation(len(sizes))
     drawn = np.minimum(sizes, MOST_ROWS)[shuffled]
@@ -135,7 +135,7 @@ def sampled_classes(
     return pa.table(table)
 
 
-def _class_starts(released: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
+def class_starts(released: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
     """Where classes begin, whose rows follow one another."""
     begins = np.zeros(released.num_rows, bool)
     begins[:1] = True

@@ -14,6 +14,7 @@ from mondrian_ops.algorithms.anonymizer import Released
 from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.person_check import check_persons_values
 from mondrian_ops.core.plan import filter_of, is_exact, reach_of
 from mondrian_ops.core.pool import NIGHT
 from mondrian_ops.core.release_truth import PartTruth, Read
@@ -87,7 +88,8 @@ def truth_of(
 ) -> Callable[[Read], dict[str, int]]:
     """What compares ``rows`` with their released form, as it is read back.
 
-    It returns, and raises, what `PartTruth.check` does.
+    It returns what `PartTruth.check` does, and raises PrivacyError as that does, or where persons
+    have too few values.
     """
     job = run.dataset.job
     truth = PartTruth(
@@ -101,7 +103,15 @@ def truth_of(
     )
     entity, persons = job.entity_id, released.persons
     of_persons = None if entity is None or persons is None else (entity, persons)
-    return partial(truth.check, released.table.column_names, persons=of_persons)
+    columns = released.table.column_names
+
+    def check(read: Read) -> dict[str, int]:
+        hidden = truth.check(columns, read, persons=of_persons)
+        if persons is not None:
+            check_persons_values(job, columns, read, persons, where)
+        return hidden
+
+    return check
 
 
 def _in_one_spelling(job: Job, rows: pa.Table) -> pa.Table:

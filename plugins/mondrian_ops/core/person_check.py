@@ -1,0 +1,99 @@
+"""Whether the persons of each class of a part have diverse values, as the part was written.
+
+This shares no code with what joins classes until they have (`algorithms.person_values`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mondrian_ops.core.encoding import as_array
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.core.job import Job
+from mondrian_ops.core.release_truth import Read
+from mondrian_ops.core.singling_out import class_starts
+from mondrian_ops.core.values import one_spelling
+
+__all__ = ["check_persons_values"]
+
+_MOST_TRIED = 100_000  # combinations of values
+
+
+def check_persons_values(
+    job: Job,
+    columns: Sequence[str],
+    read: Read,
+    persons: pa.ChunkedArray,
+    where: str,
+) -> None:
+    """Refuse a part with a class in which each person has one of l - 1 values.
+
+    ``read`` reads some of the ``columns`` of the part; ``persons`` (rows,): whose row each is.
+    Raises PrivacyError.
+    """
+    if job.l is None or job.follows_persons:  # each has one row there, and some are nobody's
+        return
+    level = math.ceil(job.l - 1e-9)
+    part = pa.Table.from_batches(list(read(columns)))
+    if not part.num_rows:
+        return
+    starts = class_starts(part, job.quasi_identifier_names)
+    class_of = np.zeros(part.num_rows, np.int64)
+    class_of[starts[1:]] = 1
+    table = pa.table({"class": np.cumsum(class_of), "person": as_array(persons)})
+    for name in job.sensitive:
+        values = one_spelling(as_array(part[name]))
+        triples = table.append_column("value", values)
+        if job.missing_sensitive != "value":
+            triples = triples.filter(pc.is_valid(triples["value"]))
+        failing = sum(_is_covered(*each, level - 1) for each in _by_class(triples))
+        if failing:
+            raise PrivacyError(
+                f"l: in {failing} of {len(starts)} classes of {where} each person has one of "
+                f"{level - 1} value(s) of column {name!r}, which l does not allow where entity_id "
+                "counts persons; lower l, raise k, or use fewer fragments; with samarati and tds "
+                "use algorithm: mondrian"
+            )
+
+
+def _by_class(triples: pa.Table) -> Iterable[tuple[int, list[int], list[tuple[int, int]]]]:
+    """Of each class: its persons, the persons of each value, and the pairs of both."""
+    encoded = {
+        name: as_array(triples[name]).dictionary_encode(null_encoding="encode").indices
+        for name in ("person", "value")
+    }
+    distinct = pa.table({"class": triples["class"], **encoded}).group_by(
+        ["class", "person", "value"]
+    )
+    found = distinct.aggregate([]).sort_by("class")
+    numbers = [found[name].to_numpy() for name in ("class", "person", "value")]
+    cuts = np.flatnonzero(np.diff(numbers[0])) + 1
+    for person, value in zip(*(np.split(each, cuts) for each in numbers[1:]), strict=True):
+        pairs = list(zip(person.tolist(), value.tolist(), strict=True))
+        having = sorted(Counter(value.tolist()).values(), reverse=True)
+        yield len({*person.tolist()}), having, pairs
+
+
+def _is_covered(
+    persons: int, having: Sequence[int], pairs: Sequence[tuple[int, int]], values: int
+) -> bool:
+    """Whether each person has one of some so many values."""
+    if sum(having[:values]) < persons:
+        return False
+    if len(having) <= values or values < 2:
+        return True
+    if math.comb(len(having), values) > _MOST_TRIED:
+        return True
+    of_value: dict[int, set[int]] = {}
+    for person, value in pairs:
+        of_value.setdefault(value, set()).add(person)
+    return any(
+        len(set().union(*some)) == persons for some in combinations(of_value.values(), values)
+    )

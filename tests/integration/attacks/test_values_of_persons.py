@@ -1,0 +1,119 @@
+"""A person with several rows: classes in which all persons share a diagnosis, though rows do not.
+
+A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", TKDD 1(1), 2007, where each
+person has one row; here persons visit a clinic several times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import anonymize, pipeline
+from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.storage import load_job
+
+ILLS = 16
+
+
+def visits(people: int = 1500, each: int = 5, seed: int = 0) -> pa.Table:
+    """Visits of people; common diagnoses are those that most people have at some time."""
+    random = np.random.default_rng(seed)
+    person = np.repeat(np.arange(people), each)
+    age, area = random.integers(18, 90, people), random.integers(10_000, 10_400, people)
+    share = 1 / np.arange(1, ILLS + 1)
+    ills = random.choice(ILLS, len(person), p=share / share.sum())
+    order = random.permutation(len(person))
+    return pa.table(
+        {
+            "patient": person[order],
+            "age": age[person][order],
+            "zip": area[person][order],
+            "diagnosis": [f"ill{each}" for each in ills[order]],
+            "row": np.arange(len(person)),
+        }
+    )
+
+
+JOB = {"k": 3, "l": 2, "quasi_identifiers": ["age", "zip"], "sensitive": ["diagnosis"],
+       "entity_id": "patient", "cut": "median", "unlisted": "publish"}  # fmt: skip
+
+
+def known(released: pa.Table, table: pa.Table, values: int = 1) -> float:
+    """The share of people who are in a class in which each person has one of so many values."""
+    person = dict(zip(table["row"].to_pylist(), table["patient"].to_pylist(), strict=True))
+    classes: dict[tuple[str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in released.to_pylist():
+        classes[row["age"], row["zip"]][person[row["row"]]].add(row["diagnosis"])
+    told, everybody = 0, 0
+    for people in classes.values():
+        ills = set().union(*people.values())
+        told += len(people) * any(
+            all(its & {*some} for its in people.values()) for some in combinations(ills, values)
+        )
+        everybody += len(people)
+    return told / everybody
+
+
+def without_persons_values(monkeypatch) -> None:
+    """As it was, when l counted rows."""
+    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    monkeypatch.setattr("mondrian_ops.engines.fragment.check_persons_values", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"l": 2}, {"l": 3}, {"l": 2, "diversity": "entropy"}, {"l": 2, "k": 10},
+     {"l": 2, "algorithm": "di_mondrian"}],
+    ids=str,
+)  # fmt: skip
+def test_no_class_has_values_that_all_of_its_persons_share(monkeypatch, keys):
+    table, job = visits(), {**JOB, **keys}
+    if "algorithm" in keys:
+        del job["cut"]
+    released, report = anonymize(table, job)
+    assert known(released, table, int(keys["l"]) - 1) == 0
+    assert report["achieved"]["k"] >= job["k"]
+    without_persons_values(monkeypatch)
+    if job["k"] == 3:
+        assert known(anonymize(table, job)[0], table, int(keys["l"]) - 1) > 0.05
+
+
+def test_in_files_too(tmp_path):
+    table = visits()
+    pq.write_table(table, tmp_path / "in.parquet")
+    paths = {"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release"}
+    pipeline.run(load_job({**JOB, **paths, "partitioning": {"fragments": 4}}))
+    assert known(pq.read_table(tmp_path / "release"), table) == 0
+
+
+def test_what_was_not_joined_is_refused_by_the_check(monkeypatch, tmp_path):
+    """Which shares no code with the joining."""
+    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    with pytest.raises(PrivacyError, match=r"^l: in \d+ of \d+ classes of the released table"):
+        anonymize(visits(), JOB)
+
+
+def test_people_who_all_share_a_value_are_refused():
+    table = visits(20)
+    ills = table["diagnosis"].to_pylist()
+    first = {}
+    for at, person in enumerate(table["patient"].to_pylist()):
+        first.setdefault(person, at)
+    for at in first.values():
+        ills[at] = "ill0"
+    table = table.set_column(3, "diagnosis", pa.array(ills))
+    with pytest.raises(PrivacyError, match="each person has one of 1 value"):
+        anonymize(table, JOB)
+
+
+def test_where_each_person_has_one_row_nothing_changes():
+    table = visits(each=1)
+    _, by_person = anonymize(table, JOB)
+    _, by_row = anonymize(table, {**JOB, "entity_id": None, "identifiers": ["patient"]})
+    assert by_person["class_sizes"] == by_row["class_sizes"]
