@@ -181,7 +181,7 @@ class Job(Options):
         text="How `t` measures the distance between two distributions.",
         choices={
             "equal": "any two values are equally far apart",
-            "ordered": "by the ranks of the values",
+            "ordered": "by the ranks of the values; the missing value stands before the least one",
             "hierarchical": "by how far apart the values are in a hierarchy; needs the "
             "hierarchy's file",
         },

@@ -38,7 +38,9 @@ def check_persons_values(
     ``read`` reads some of the ``columns`` of the part; ``persons`` (rows,): whose row each is.
     Raises PrivacyError.
     """
-    if job.l is None or job.follows_persons:  # each has one row there, and some are nobody's
+    # Where a series follows persons, each has one row, and some rows are nobody's. Where columns are
+    # recoded as a whole, classes cannot be joined one by one: l counts rows there.
+    if job.l is None or job.follows_persons or job.recodes_columns:
         return
     level = math.ceil(job.l - 1e-9)
     part = pa.Table.from_batches(list(read(columns)))
@@ -58,8 +60,7 @@ def check_persons_values(
             raise PrivacyError(
                 f"l: in {failing} of {len(starts)} classes of {where} each person has one of "
                 f"{level - 1} value(s) of column {name!r}, which l does not allow where entity_id "
-                "counts persons; lower l, raise k, or use fewer fragments; with samarati and tds "
-                "use algorithm: mondrian"
+                "counts persons; lower l, or use fewer fragments"
             )
 
 
