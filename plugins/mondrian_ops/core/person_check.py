@@ -38,8 +38,8 @@ def check_persons_values(
     ``read`` reads some of the ``columns`` of the part; ``persons`` (rows,): whose row each is.
     Raises PrivacyError.
     """
-    # Where a series follows persons, each has one row, and some rows are nobody's. Where columns are
-    # recoded as a whole, classes cannot be joined one by one: l counts rows there.
+    # Where a series follows persons, each has one row, and some rows are nobody's. Where columns
+    # are recoded as a whole, classes cannot be joined one by one: l counts rows there.
     if job.l is None or job.follows_persons or job.recodes_columns:
         return
     level = math.ceil(job.l - 1e-9)
