@@ -268,8 +268,9 @@ class _Attack:
             learned = ~attacked
             if by_person:
                 learned &= ~np.isin(self.persons, self.persons[attacked])
-            if np.count_nonzero(learned) >= _LEAST_ROWS:
-                folds.append(_Fold(learned, attacked, attacked[self.row]))
+            pairs = attacked[self.row]
+            if np.count_nonzero(learned) >= _LEAST_ROWS and pairs.any():
+                folds.append(_Fold(learned, attacked, pairs))
         return folds
 
     def best(self, column: Coded) -> tuple[tuple[float, float], Floats]:

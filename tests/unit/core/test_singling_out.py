@@ -142,6 +142,18 @@ def test_too_few_rows_to_learn_from_have_no_figure(rows: int) -> None:
     assert measured([], 1, ["c"]) == []
 
 
+@pytest.mark.parametrize("sizes", [[100], [100, 1], [1] * 100, [60, 60], [1, 100, 1, 1]], ids=str)
+@pytest.mark.parametrize("by_person", [False, True])
+def test_few_classes_and_classes_of_one_row(sizes: list[int], by_person: bool) -> None:
+    rows = sum(sizes)
+    number = np.arange(rows) * 1.0
+    person = np.arange(rows) // 2 if by_person else None
+    classes = np.repeat(np.arange(len(sizes)), sizes)
+    raw = {"c": number, "none": pa.nulls(rows, pa.string())}
+    for each in figures(classes, {"q": number}, raw, person=person).values():
+        assert 0 <= each.found <= each.claimed <= 1
+
+
 def test_classes_of_several_parts_are_told_apart() -> None:
     classes, number = nearby(1000)
     whole = sample(classes, {"q": number}, {"c": number})
