@@ -260,6 +260,17 @@ def test_the_answer_to_one_question_is_none_to_another(waiting: Waiting, tmp_pat
     assert not waiting.is_published
 
 
+@pytest.mark.parametrize("key", ["token", "seal", "work"])
+@pytest.mark.parametrize("value", ["", "~"])
+def test_an_answer_is_about_the_files_that_were_asked_about(
+    waiting: Waiting, key: str, value: str
+) -> None:
+    waiting.parked["parked"][key] = value
+    with pytest.raises(AirflowFailException, match="another release"):
+        waiting.resume(waiting.airflow.answered("Approve"))
+    assert not waiting.is_published
+
+
 REPLACED = [("rejected", "approved"), ('"decided"', '"asked"'), ('"used"', '"decided"')]
 
 
