@@ -51,8 +51,6 @@ DECIDING: dict[str, tuple[str, ...]] = {
         "_refuse_other_question",
         "taken",
         "confirmed",
-        "_why_not",
-        "earlier_decision",
     ),
     "mondrian_ops.catalogue.approvals": (),
     "mondrian_ops.catalogue.people": (),

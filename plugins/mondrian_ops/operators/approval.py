@@ -327,9 +327,7 @@ def confirmed(
     Raises ApprovalError unless Airflow's own record has this answer.
     """
     from mondrian_ops.catalogue import approvals
-    from mondrian_ops.hooks.settings import use_settings
 
-    use_settings()
     record = questions.record_of(context, asked)
     if record.answer != decision.is_answered:
         raise ApprovalError(
