@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 import pyarrow as pa
 import pytest
@@ -43,9 +44,35 @@ def belief(**keys: object) -> Fraction:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_not_cut_for_the_sake_of_l_gives_itself_away(way):
-    """l = 2 is to keep anybody from being more than half sure; a larger k stops it here."""
+    """l = 2 is to keep anybody from being more than half sure; k above the town's size stops it."""
     assert belief(k=2, l=2, **WAYS[way]) == 1
     assert belief(k=3, l=2, **WAYS[way]) == Fraction(2, 6)
+
+
+def belief_in_a_town_of(k: int, **keys: object) -> Fraction:
+    """The same in a town of ``k`` people, all ill, beside one of twice as many, all well.
+
+    How many of the ill are in which town is all that the algorithm can see.
+    """
+
+    def towns(ill_there: int) -> list[str]:
+        ill = [*range(ill_there), *range(k, 2 * k - ill_there)]
+        diseases = ["HIV" if at in ill else f"other {at}" for at in range(3 * k)]
+        table = pa.table({"town": ["Aa"] * k + ["Zz"] * 2 * k, "disease": diseases})
+        released, _ = anonymize(table, {"sensitive": ["disease"], "k": k, "l": 2, **keys})
+        return sorted(released["town"].to_pylist())
+
+    seen = towns(k)
+    worlds = {ill: comb(k, ill) * comb(2 * k, k - ill)
+              for ill in range(k + 1) if towns(ill) == seen}  # fmt: skip
+    return Fraction(sum(ill * count for ill, count in worlds.items()), k * sum(worlds.values()))
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+@pytest.mark.parametrize("way", WAYS)
+def test_no_k_stops_it_where_a_town_has_k_people(way, k):
+    """A larger k helps where it keeps the town from being cut off, whoever is ill."""
+    assert belief_in_a_town_of(k, **WAYS[way]) == 1
 
 
 def test_where_l_changes_nothing_neither_does_the_table():
