@@ -137,6 +137,7 @@ def test_a_greater_l_and_rare_values(tmp_path: Path) -> None:
         assert report["achieved"]["k"] >= K
         assert report["achieved"]["l"] >= 5
         assert report["series"]["people"]["least_common"] >= 5
+    assert pipeline.verify(town.job(1), str(town.job(1).output))["passed"]
     verdict = attacked(town)
     assert not [each for each in verdict["failures"] if "certain" in each], verdict
 

@@ -122,13 +122,19 @@ def test_people_are_followed_through_the_nights_of_a_series(
             "sensitive": ["diagnosis"],
             "entity_id": "name",
             "unlisted": "drop",
-            "series": {"kind": "snapshots", "protect": "intersection"},
+            "series": {
+                "kind": "snapshots",
+                "protect": "intersection",
+                "unmatched": "counterfeit",
+                "subtraction": "protect",
+            },
         }
         job = pipeline.load_job(night)
         report = pipeline.run(job, engine=spark_engine)
         assert report["rows"]["published"] == 500
         assert report["series"]["people"]["known_before"] == (450 if day == 2 else 0)
-    assert pipeline.verify_series(job, str(job.output))["passed"]
+    verdict = pipeline.verify_series(job, str(job.output))
+    assert (verdict["passed"], verdict["subtracted"]) == (True, 0), verdict["failures"]
 
 
 def test_rows_that_wait_keep_their_policies(
