@@ -367,8 +367,8 @@ def entropy(counts: Counter) -> float:
     return -sum(n / total * math.log(n / total) for n in counts.values())
 
 
-def is_spread(values: Mapping[Any, int], level: float, near: Callable[[Any, Any], bool]) -> bool:
-    """No set of values that are near one another has more than 1/level of the rows, if any has one.
+def fullest(values: Mapping[Any, int], near: Callable[[Any, Any], bool]) -> int:
+    """The most rows whose values are near one another.
 
     ``near`` tells it of a value and one that is no less; the missing value is near none. The values
     near one another are those from one to another that is near it, because what lies between two
@@ -380,7 +380,13 @@ def is_spread(values: Mapping[Any, int], level: float, near: Callable[[Any, Any]
         for high in known:
             if low <= high and near(low, high):
                 together.append(sum(values[each] for each in known if low <= each <= high))
-    return bool(values) and max(together) * level <= sum(values.values()) * (1 + TOLERANCE)
+    return max(together)
+
+
+def is_spread(values: Mapping[Any, int], level: float, near: Callable[[Any, Any], bool]) -> bool:
+    """No values that are near one another have more than 1/level of the rows, if any has one."""
+    most = fullest(values, near) * level
+    return bool(values) and most <= sum(values.values()) * (1 + TOLERANCE)
 
 
 def recursive(counts: Counter, c: float, level: int) -> bool:

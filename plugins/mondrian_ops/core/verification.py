@@ -275,17 +275,18 @@ def _requirements(
         title = f"{_DIVERSITY_TITLES[job.diversity]} of {name}, "
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
-        if job.l is not None:
-            title += f"l = {job.l:g}"
+        level = "" if job.l is None else f"l = {job.l:g}"
         if job.missing_sensitive == "value":
-            title += ", missing values counted as one"
+            level += ", missing values counted as one"
             counted, sizes = sensitive, classes.class_sizes
         else:
             counted, sizes = _present(sensitive, classes.class_sizes)
         diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
-        requirements.append(Requirement.of(classes, "l", title, job.l, diversity))
+        requirements.append(Requirement.of(classes, "l", title + level, job.l, diversity))
         if name in widths:
-            requirements.append(_spread(classes, job, name, widths[name], counted, sizes))
+            title = f"l-diversity of {name} by intervals of {widths[name].text}, {level}"
+            diversity = _spread(counted, sizes, name, widths[name])
+            requirements.append(Requirement.of(classes, "l", title, job.l, diversity))
         if job.t is not None:
             title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
             distance = release_closeness.distance(
@@ -293,27 +294,6 @@ def _requirements(
             )
             requirements.append(Requirement.of(classes, "t", title, job.t, distance, at_most=True))
     return requirements
-
-
-def _spread(
-    classes: ClassCounts,
-    job: Job,
-    name: str,
-    width: Width,
-    counted: SensitiveCount,
-    sizes: Measure,
-) -> Requirement:
-    """How often the rows of the fullest interval of a width go into those that count.
-
-    It is the m of (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008), for intervals that may
-    begin anywhere.
-    """
-    title = f"l-diversity of {name} by intervals of {width.text}, l = {job.l or 0:g}"
-    if job.missing_sensitive == "value":
-        title += ", missing values counted as one"
-    fullest = release_spread.fullest(counted, len(sizes), name, width)
-    diversity = np.divide(sizes, fullest, out=np.zeros(len(sizes)), where=fullest > 0)
-    return Requirement.of(classes, "l", title, job.l, diversity)
 
 
 def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> Requirement:
@@ -430,6 +410,16 @@ def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
     enough = counts[first] < c * tails
     # Tails only fall, so the number of valid l is the greatest one.
     return np.bincount(classes, weights=enough, minlength=len(sizes)).astype(np.int64)
+
+
+def _spread(sensitive: SensitiveCount, sizes: Measure, name: str, width: Width) -> Measure:
+    """How often the rows of the fullest interval of a width go into all; 0 where there are none.
+
+    It is the m of (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008), for intervals that may
+    begin anywhere.
+    """
+    rows = release_spread.fullest(sensitive, len(sizes), name, width)
+    return sizes / np.maximum(rows, 1)
 
 
 _DIVERSITIES: dict[str, Callable[[SensitiveCount, Measure, float], Measure]] = {

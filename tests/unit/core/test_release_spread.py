@@ -64,16 +64,19 @@ def test_the_fullest_interval_is_that_of_brute_force(shown, width, level, missin
     if not missing_counts:
         counts = [brute_force.present(each) for each in counts]
 
-    def failing(each: Counter) -> bool:
-        return not brute_force.is_spread(each, level, lambda low, high: near(low, high, width))
+    def alike(low, high) -> bool:
+        return near(low, high, width)
 
-    wrong = sum(map(failing, counts))
+    wrong = sum(not brute_force.is_spread(each, level, alike) for each in counts)
     title = f"l-diversity of s by intervals of {width}, l = {level}"
     title += ", missing values counted as one" * missing_counts
     found = [each for each in verdict.failures if each.startswith(title)]
     assert len(found) == (wrong > 0)
     assert all(each.startswith(f"{title}: {wrong} of {len(shown)} classes fail") for each in found)
-    assert any(each.startswith(title) for each in verdict.checked)
+    assert title in verdict.checked
+    if not diversity:
+        least = min(each.total() / max(1, brute_force.fullest(each, alike)) for each in counts)
+        assert verdict.achieved["l"] == pytest.approx(least)
 
 
 @examples(100)
