@@ -85,7 +85,7 @@ def narrow(sensitive: SensitiveCount, classes: int, name: str, width: Width) -> 
     of_class, values = sensitive.classes[present], line[sensitive.codes[present] - 1]
     result = np.zeros(classes, np.bool_)
     if len(values):
-        starts = np.flatnonzero(np.diff(of_class, prepend=-1))  # pairs are in the order of classes
+        _, starts = np.unique(of_class, return_index=True)
         low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         result[of_class[starts]] = low >= _lowest(high, width, sensitive.values.type)
     return result

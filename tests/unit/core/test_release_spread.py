@@ -79,20 +79,22 @@ def test_the_fullest_interval_is_that_of_brute_force(shown, width, level, missin
         assert verdict.achieved["l"] == pytest.approx(least)
 
 
-@examples(100)
+@examples(500)
 @given(SHOWN, WIDTHS)
-def test_narrow_classes_are_those_whose_values_are_all_near(shown, width):
+def test_each_class_by_brute_force(shown, width):
+    """The rows of its fullest interval, and whether all its values are near one another."""
     count, _ = counted(shown, pa.int64())
     classes = all_classes(count)
-    result = narrow(classes.sensitive["s"], len(shown), "s", as_width(width))
-    expected = []
-    for values in shown:
-        present = [value for value in values if value is not None]
-        expected.append(bool(present) and near(min(present), max(present), width))
     half = count.parts[1][1]  # every second row is in the first part
     rows = classes.first_rows
     order = np.argsort(np.where(rows < half, 2 * rows, 2 * (rows - half) + 1))
-    assert result[order].tolist() == expected
+    args = classes.sensitive["s"], len(shown), "s", as_width(width)
+    most, alike = fullest(*args)[order].tolist(), narrow(*args)[order].tolist()
+    for values, rows_near, is_narrow in zip(shown, most, alike, strict=True):
+        present = [value for value in values if value is not None]
+        of_class = Counter(values)
+        assert rows_near == brute_force.fullest(of_class, lambda a, b: near(a, b, width))
+        assert is_narrow == (bool(present) and near(min(present), max(present), width))
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,7 @@ def test_narrow_classes_are_those_whose_values_are_all_near(shown, width):
         (pa.timestamp("ns"), [dt.datetime(2024, 1, 1, h) for h in (0, 12)], "12 hours", [2, True]),
         (pa.timestamp("s"), [dt.datetime(2024, 1, 1, h) for h in (0, 12)], "11 hours", [1, False]),
         (pa.time32("s"), [dt.time(8), dt.time(9)], "1 hour", [2, True]),
+        (pa.int64(), [1, 6], "4", [1, False]),
         (pa.float64(), [0.1, 0.4], "0.3", [2, True]),
         (pa.float64(), [-100.0, -90.0], "10 %", [2, True]),
         (pa.float64(), [-100.0, -89.9], "10 %", [1, False]),
