@@ -109,12 +109,10 @@ def _persons(person: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np
 class Before(Protocol):
     """What was known before a night, one entry per row of it.
 
-    ``is_known`` (rows,); ``common``, ``signature``: (rows, words) the values that were left for the
-    person, and those of the person's signature, as bits; 0 where there are none.
+    ``common``, ``signature``: (rows, words) the values that were left for the person, and those of
+    the person's signature, as bits; 0 where there are none.
     """
 
-    @property
-    def is_known(self) -> NDArray[np.bool_]: ...
     @property
     def common(self) -> Words: ...
     @property
@@ -142,7 +140,7 @@ def unbalanced(
     stays = (before.signature & own).any(axis=1)
     is_left = (before.common & own).any(axis=1, keepdims=True)
     left = np.where(is_left, before.common, ~before.common)
-    outside = before.is_known & (signature & ~left).any(axis=1)
+    outside = (signature & ~left).any(axis=1)  # of who is new, nothing is: all is left
     lost = stays & (signature != before.signature).any(axis=1)
     wrong[rows] = ((count < l) | ~(signature & own).any(axis=1) | outside | lost)[rows]
     if not len(rows):

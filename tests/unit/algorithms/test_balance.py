@@ -77,17 +77,10 @@ def test_nights_are_balanced_and_signatures_stay(seed, l):  # noqa: E741
         assert {int(v) for _, v in found.counterfeits} <= {*value[there].tolist()}
         assert is_balanced(of, found, value[there], signature, np.flatnonzero(of >= 0))
         assert has.sum() > 0.9 * (value[there] >= 0).sum()
-        before = SimpleNamespace(
-            is_known=(kept[there] != 0).any(axis=1), common=allowed, signature=kept[there]
-        )
         placed = np.flatnonzero(of >= 0)
         tonight = Tonight(of[placed], placed, value[there][placed], found.counterfeits)
-        small = SimpleNamespace(
-            is_known=before.is_known[placed],
-            common=before.common[placed],
-            signature=before.signature[placed],
-        )
-        assert not unbalanced(tonight, signature[placed], small, l).any()
+        before = SimpleNamespace(common=allowed[placed], signature=kept[there][placed])
+        assert not unbalanced(tonight, signature[placed], before, l).any()
         kept[there[has]] = signature[has]
         last = np.full(people, NEW)
         last[there[placed]] = of[placed]

@@ -127,16 +127,13 @@ def found_out(rows, made_up=(), *, before=(), common=()):
     ``before``, ``common``: by row, the signature and the values of before of those who are known.
     """
     class_of, value, signature = np.array(rows, np.int64).reshape(-1, 3).T
-    known = {**dict(before), **dict(common)}
     words = [np.zeros((len(rows), 1), np.uint64) for _ in range(2)]
     for column, given_words in zip(words, (common, before), strict=True):
         for row, word in dict(given_words).items():
             column[row] = word
     for row in dict(before):
         words[0][row] |= words[1][row]
-    state = SimpleNamespace(
-        is_known=np.isin(np.arange(len(rows)), list(known)), common=words[0], signature=words[1]
-    )
+    state = SimpleNamespace(common=words[0], signature=words[1])
     tonight = Tonight(
         class_of, np.arange(len(rows)), value, np.array(made_up, np.int64).reshape(-1, 2)
     )
@@ -163,6 +160,7 @@ MISSING = [(1, 3)]
         ([(0, 0, 0b11), (0, 1, 0b11)], [], {}, [0, 1]),
         (BALANCED, MISSING, {"before": {0: ABC, 3: ABD}}, []),
         (BALANCED, MISSING, {"before": {0: ABD}}, [0]),
+        (BALANCED, MISSING, {"before": {0: ABD}, "common": {0: ABC | ABD}}, [0]),
         (BALANCED, MISSING, {"common": {0: ABC | ABD}}, []),
         (BALANCED, MISSING, {"common": {0: ABD}}, [0]),
         (BALANCED, MISSING, {"common": {2: 0b11000}}, []),  # the value changed
