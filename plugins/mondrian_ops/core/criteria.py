@@ -19,7 +19,7 @@ from mondrian_ops.core.encoding import Column, encode_known, indexed
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.values import one_spelling, text_of
+from mondrian_ops.core.values import one_spelling, one_value, text_of
 from mondrian_ops.core.widths import Width, widths_of
 from mondrian_ops.native import class_criteria
 from mondrian_ops.native.class_criteria import satisfies
@@ -42,17 +42,18 @@ __all__ = [
 class SensitiveDomain:
     """The values of a sensitive column over the whole dataset, and how often each occurs.
 
-    ``values`` are distinct and ordered, texts in `one_spelling`; ``counts`` (codes,) int64 has one
-    entry per code: the missing value first if it occurs, then ``values``. The values of an
-    ``entity_id`` are ``as_written``: two spellings are two persons. ``pointed``: whole numbers are
-    the leaves ``70.0`` of a hierarchy. ``near_end`` (codes,) int32: the greatest code near each,
-    where the job gives a width.
+    ``values`` are distinct and ordered, as `one_value` gives them; ``counts`` (codes,) int64 has
+    one entry per code: the missing value first if it occurs, then ``values``. The values of an
+    ``entity_id`` are ``as_written``: two spellings are two persons. ``of_codes``: the texts are in
+    `one_spelling`. ``pointed``: whole numbers are the leaves ``70.0`` of a hierarchy. ``near_end``
+    (codes,) int32: the greatest code near each, where the job gives a width.
     """
 
     name: str
     values: pa.Array
     counts: NDArray[np.int64]
     as_written: bool = False
+    of_codes: bool = False
     pointed: bool = False
     near_end: NDArray[np.int32] | None = None
 
@@ -72,7 +73,7 @@ class SensitiveDomain:
         if pa.types.is_string(self.values.type):  # the leaves of a hierarchy are texts
             values = values.mapped(lambda each: text_of(each, self.pointed))
         if not self.as_written:
-            values = values.mapped(one_spelling)
+            values = values.mapped(one_spelling if self.of_codes else one_value)
         codes, unknown = encode_known(values, self.values)
         if unknown or not (self.missing or codes.all()):
             raise InputError(

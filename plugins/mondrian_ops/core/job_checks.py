@@ -13,7 +13,7 @@ from mondrian_ops.core.widths import widths_of
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = ["check_job", "refuse_template"]
+__all__ = ["check_job", "refuse_template", "with_codes"]
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
@@ -28,6 +28,15 @@ def check_job(job: Job) -> None:
     _check_publication(job)
     if job.series is not None:
         _check_series(job, job.series)
+
+
+def with_codes(job: Job) -> frozenset[str]:
+    """The sensitive columns whose texts are codes: 250.1 and 250.10 are two values.
+
+    Those with a hierarchy, whose leaves say what is a value of its own; and that of a series which
+    follows its persons, where texts with different bytes would tell them apart.
+    """
+    return frozenset(job.sensitive if job.follows_persons else job.sensitive_hierarchy)
 
 
 def refuse_template(path: str, location: str | None) -> None:

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.release_truth import Read
 from mondrian_ops.core.singling_out import class_starts
-from mondrian_ops.core.values import one_spelling
+from mondrian_ops.core.values import one_spelling, one_value
 
 __all__ = ["check_persons_values"]
 
@@ -51,7 +52,9 @@ def check_persons_values(
     class_of[starts[1:]] = 1
     table = pa.table({"class": np.cumsum(class_of), "person": as_array(persons)})
     for name in job.sensitive:
-        values = one_spelling(as_array(part[name]))
+        counted = one_spelling if name in with_codes(job) else one_value
+        encoded = as_array(part[name]).dictionary_encode()
+        values = counted(encoded.dictionary).take(encoded.indices)
         triples = table.append_column("value", values)
         if job.missing_sensitive != "value":
             triples = triples.filter(pc.is_valid(triples["value"]))

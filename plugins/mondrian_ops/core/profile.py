@@ -38,9 +38,10 @@ from mondrian_ops.core.generalization import (
 )
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.near_values import near_ends
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
-from mondrian_ops.core.values import example_text, one_spelling, text_of, writable
+from mondrian_ops.core.values import example_text, one_spelling, one_value, text_of, writable
 from mondrian_ops.core.widths import Width, widths_of
 
 __all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "no_leaf", "with_prefix"]
@@ -55,7 +56,7 @@ class Profile:
 
     ``domains`` by column: its distinct values in order, or the ends of its range. ``counts`` by
     sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
-    sensitive columns are in one spelling. ``constant``: quasi-identifiers with one value in all
+    sensitive columns are as they are counted. ``constant``: quasi-identifiers with one value in all
     rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
     ``pointed``: the columns whose whole numbers are written ``70.0``.
     """
@@ -80,10 +81,12 @@ class Profile:
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
-        widths = widths_of(job.l_width)
-        return [
-            self._sensitive(name, hierarchies.get(name), widths.get(name)) for name in job.sensitive
-        ]
+        widths, of_codes = widths_of(job.l_width), with_codes(job)
+        domains = {
+            name: self._sensitive(name, hierarchies.get(name), widths.get(name))
+            for name in job.sensitive
+        }
+        return [replace(domain, of_codes=name in of_codes) for name, domain in domains.items()]
 
     def persons(self, job: Job) -> SensitiveDomain:
         """The persons of the whole dataset, where columns are recoded as a whole."""
@@ -234,7 +237,8 @@ class Profiler:
         self._pointed = tuple(pointed)
         self._rows = 0
         self._types = {name: schema.field(name).type for name in _domain_columns(job)}
-        self._sensitive = set(job.sensitive)
+        of_codes = with_codes(job)
+        self._sensitive = {n: one_spelling if n in of_codes else one_value for n in job.sensitive}
         for name in job.sensitive:
             _check_countable("sensitive", name, self._types[name])
             if name in hierarchies:
@@ -356,7 +360,7 @@ class Profiler:
             by_value = by_value.mapped(lambda each: text_of(each, name in self._pointed))
         if name in self._sensitive:
             _check_text(name, by_value.values)
-            by_value = by_value.mapped(one_spelling)
+            by_value = by_value.mapped(self._sensitive[name])
         return by_value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -171,6 +171,7 @@ class ReleaseCounter:
         labels: by quasi-identifier, what reads its labels; the losses of each part are measured by
             them, without the rows that are made up. By default they are not measured.
         widths: by sensitive column, within which its values count as similar.
+        of_codes: the sensitive columns whose texts are codes: ``1`` and ``1.0`` are two values.
     """
 
     def __init__(
@@ -184,10 +185,12 @@ class ReleaseCounter:
         with_counterfeits: bool = False,
         labels: Mapping[str, PublishedLabels] | None = None,
         widths: Mapping[str, Width] | None = None,
+        of_codes: Collection[str] = (),
     ) -> None:
         self._quasi = {name: ColumnValues(name) for name in quasi_identifiers}
         self._sensitive = {
-            name: ColumnValues(name, nan_is_missing=True, read=True) for name in sensitive
+            name: ColumnValues(name, nan_is_missing=True, read=True, numbers=name not in of_codes)
+            for name in sensitive
         }
         # Persons are counted as the values of one more sensitive column are.
         self._persons = [ColumnValues("entity_id", nan_is_missing=True)] if with_persons else []

@@ -29,9 +29,9 @@ _ROUNDING = 1e-12  # of a width: 0.4 and 0.1 lie within 0.3
 class SensitiveCount:
     """How often each value of a sensitive column occurs in each class.
 
-    ``values`` are the distinct values in no particular order, texts `as_read`; value ``i`` has the
-    code ``i + 1``, the missing value 0. ``classes``, ``codes`` and ``counts`` (pairs,) int64 list
-    the pairs of a class and a code that occur, by ascending class. ``totals``
+    ``values`` are the distinct values in no particular order, as `ColumnValues` lists them; value
+    ``i`` has the code ``i + 1``, the missing value 0. ``classes``, ``codes`` and ``counts``
+    (pairs,) int64 list the pairs of a class and a code that occur, by ascending class. ``totals``
     (values + 1,) int64 are the counts by code over the whole release.
     """
 

@@ -1,12 +1,13 @@
 """The values of a release as a reader sees them: which are equal, and which are missing.
 
 Verification compares published values by this module only and shares no code with the encoding.
-Texts of sensitive columns are equal if a reader sees the same text, and missing if a reader sees
-none.
+Texts of sensitive columns are equal if a reader sees the same text or number, and missing if a
+reader sees none.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import PrivacyError
 
-__all__ = ["ColumnValues", "IdentifierValues", "as_read", "places"]
+__all__ = ["ColumnValues", "IdentifierValues", "as_number", "as_read", "places"]
 
 Ints = NDArray[np.int64]
 
@@ -37,23 +38,30 @@ _SHOWS_NOTHING = frozenset(
         ],
     )
 )
+_DIGITS = 12  # by which numbers with a fraction are compared
+_LONGEST = 100  # characters of a number in a text
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?", re.ASCII)
 
 
 class ColumnValues:
     """The distinct values of a column so far; value ``i`` has the code ``i + 1``.
 
-    With ``read``, texts are compared, and listed, as `as_read` gives them.
+    With ``read``, texts are compared, and listed, as `as_read` gives them, and floating-point
+    numbers by 12 digits; with ``numbers`` also texts that are numbers, as `as_number` gives them.
     """
 
-    def __init__(self, name: str, nan_is_missing: bool = False, read: bool = False) -> None:
+    def __init__(
+        self, name: str, nan_is_missing: bool = False, read: bool = False, numbers: bool = False
+    ) -> None:
         self.name = name
         self.values: pa.Array[Any] = pa.nulls(0)
         self._nan_is_missing = nan_is_missing
         self._read = read
+        self._numbers = numbers
 
     def empty(self) -> ColumnValues:
         """Values of the same column, none yet."""
-        return ColumnValues(self.name, self._nan_is_missing, self._read)
+        return ColumnValues(self.name, self._nan_is_missing, self._read, self._numbers)
 
     @property
     def size(self) -> int:
@@ -71,9 +79,13 @@ class ColumnValues:
         Equal values have equal codes; new values are added to `values`.
         """
         with self._comparable(values):
+            is_double = pa.types.is_float64(values.type)
             values = _canonical(values, self._nan_is_missing)
+            if self._read and is_double:
+                values = _by_digits(values)
             if self._read and pa.types.is_large_string(values.type):
                 values = _all_read(values)
+                values = _all_numbers(values) if self._numbers else values
             codes = self._codes_of(values)
         return np.append(codes, _MISSING).astype(np.min_scalar_type(self.size))
 
@@ -210,3 +222,63 @@ def _all_read(values: pa.Array[Any]) -> pa.Array[Any]:
         return values
     texts = values.to_pylist()
     return pa.array([None if text is None else as_read(text) for text in texts], values.type)
+
+
+def as_number(text: str) -> str:
+    """The text; one that is a number, as ``1`` for ``01``, ``1.0`` and ``1E0``.
+
+    A number with a fraction is rounded to 12 digits, a half to the even one.
+    """
+    parts = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
+    if parts is None or not (parts[2] or parts[3]):
+        return text
+    digits = (parts[2] + (parts[3] or "")).lstrip("0")
+    after_point = len(parts[3] or "") - int(parts[4] or 0)  # of the digits; below 0: zeros lack
+    digits, after_point = _without_zeros(digits, after_point)
+    if after_point > 0 and len(digits) > _DIGITS:
+        cut = len(digits) - _DIGITS
+        number, rest = divmod(int(digits), 10**cut)
+        half = 5 * 10 ** (cut - 1)
+        number += rest > half or (rest == half and number % 2 == 1)
+        digits, after_point = _without_zeros(str(number), after_point - cut)
+    if not digits:
+        return "0"
+    sign = "-" if parts[1] == "-" else ""
+    if after_point <= 0:
+        return f"{sign}{digits}{'0' * -after_point}"
+    digits = digits.rjust(after_point + 1, "0")
+    return f"{sign}{digits[:-after_point]}.{digits[-after_point:]}"
+
+
+def _without_zeros(digits: str, after_point: int) -> tuple[str, int]:
+    """Digits without those zeros at their end, and how many of the rest stand after the point."""
+    kept = digits.rstrip("0")
+    return kept, after_point - (len(digits) - len(kept))
+
+
+def _all_numbers(values: pa.Array[Any]) -> pa.Array[Any]:
+    """`as_number` of each text; only those that look like a number, and are not tidy, are read."""
+    number = pc.match_substring_regex(values, r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$")
+    tidy = pc.match_substring_regex(values, r"^-?[1-9][0-9]*$")
+    places = np.flatnonzero(pc.fill_null(pc.and_not(number, tidy), False))
+    if not len(places):
+        return values
+    texts = values.to_pylist()
+    for at in places.tolist():
+        texts[at] = as_number(texts[at])
+    return pa.array(texts, values.type)
+
+
+def _by_digits(values: pa.Array[Any]) -> pa.Array[Any]:
+    """Numbers by 12 digits; whole ones below 2**53, which are exact, as they are."""
+    # The shortest text of a number has its digits and a point: most have too few to be rounded.
+    long = pc.greater(pc.utf8_length(values.cast(pa.string())), _DIGITS + 1)
+    if not pc.any(long).as_py():
+        return values
+    numbers = values.to_numpy(zero_copy_only=False).copy()
+    places = pc.fill_null(long, False).to_numpy(zero_copy_only=False)
+    numbers[places] = [
+        each if abs(each) < 1 << 53 and each.is_integer() else float(f"{each:.{_DIGITS}g}")
+        for each in numbers[places].tolist()
+    ]
+    return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))

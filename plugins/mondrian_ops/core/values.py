@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core.encoding import as_array, ticks_per_day, value_type
+from mondrian_ops.core.same_numbers import digits_kept, numbers_in
 
 __all__ = [
     "after",
@@ -23,6 +24,7 @@ __all__ = [
     "in_one_spelling",
     "json_value",
     "one_spelling",
+    "one_value",
     "read_value",
     "text_of",
     "writable",
@@ -82,7 +84,8 @@ def one_spelling(values: pa.Array) -> pa.Array:
 
     Sensitive values are compared in it, so that several spellings of one value do not pass for
     diverse values; they are published as they are in the source, except where a series follows its
-    persons through the nights (:func:`in_one_spelling`). Empty and blank texts become missing.
+    persons through the nights (:func:`in_one_spelling`). Empty and blank texts become missing, and
+    floating-point numbers have 12 digits (:func:`same_numbers.digits_kept`).
 
     Invisible characters are left out, the rest is brought into Unicode's form NFKC
     (characters composed, compatibility forms replaced by what they stand for), and blanks of any
@@ -90,7 +93,9 @@ def one_spelling(values: pa.Array) -> pa.Array:
     """
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.string())
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+    if pa.types.is_float64(values.type):
+        return digits_kept(values)
+    if not _is_text(values.type):
         return values
     if pc.all(pc.match_substring_regex(values, _PLAIN)).as_py() in (True, None):
         return values
@@ -102,8 +107,22 @@ def one_spelling(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(spaced, ""), pa.scalar(None, spaced.type), spaced)
 
 
+def one_value(values: pa.Array) -> pa.Array:
+    """The values as `l` and `t` count them: in `one_spelling`, and each number written in one way.
+
+    ``1``, ``1.0`` and ``01`` are one value. Columns that :func:`job_checks.with_codes` names, whose
+    texts are codes, are counted in `one_spelling`.
+    """
+    values = one_spelling(values)
+    return numbers_in(values) if _is_text(values.type) else values
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
 def in_one_spelling(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values, those that `l` counts as the same with the same bytes.
+    """The values, those that `l` of a series counts as the same with the same bytes.
 
     Who spells a value in a way of its own can be followed from release to release by that.
     """

@@ -21,6 +21,7 @@ from mondrian_ops.core import release_closeness, release_spread
 from mondrian_ops.core.errors import PrivacyError, did_you_mean
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.release_count import (
     HELD,
     ClassCounts,
@@ -121,6 +122,7 @@ def counter_of(
     return ReleaseCounter(
         *(names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up, labels),
         widths=widths_of(job.l_width),
+        of_codes=with_codes(job),
     )
 
 

@@ -23,6 +23,7 @@ from mondrian_ops import storage
 from mondrian_ops.core import verification
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.release_count import (
     ClassCounts,
     CountedPart,
@@ -155,13 +156,13 @@ class ReleaseCheck:
 
     def values(self, work: storage.WorkDir, number: int) -> Iterator[pa.Table]:
         """The values of the sensitive columns of a part; nothing if it has no rows."""
-        counter = ReleaseCounter((), self.job.sensitive)
+        counter = ReleaseCounter((), self.job.sensitive, of_codes=with_codes(self.job))
         for _, table in shares_of(self._count(work, counter, number, False), 1):
             yield table
 
     def total(self, values: Iterable[pa.Table]) -> pa.Table:
         """The values of all parts, in the order of the parts, and how often each occurs."""
-        counter = ReleaseCounter((), self.job.sensitive)
+        counter = ReleaseCounter((), self.job.sensitive, of_codes=with_codes(self.job))
         for table in values:
             # Other columns than these are compared where the heads are joined.
             counter.merge(part_of_share(table, 0)._replace(columns=()))

@@ -26,7 +26,7 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.intersection import Tonight, follow, unbalanced
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.pool import SIGNATURE
-from mondrian_ops.core.values import one_spelling, text_of
+from mondrian_ops.core.values import in_one_spelling, one_spelling, text_of
 
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.persons import Known
@@ -348,7 +348,7 @@ _MISSING, _BETWEEN = "\x00", "\x1f"
 
 def value_hashes(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Ints:
     """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
-    texts = _spelled(column)
+    texts = _spelled(in_one_spelling(column))
     if job.missing_sensitive == "value":
         texts = texts.fill_null(_MISSING)
     return _hashes(name, texts, b"value")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,8 @@ import pytest
 
 from adversary import ALGORITHMS, QUASI, Release, name_of, population, released
 from brute_force import alike
-from mondrian_ops import pipeline
+from mondrian_ops import anonymize, pipeline
+from mondrian_ops.core.job import Job
 from mondrian_ops.storage import load_job
 
 K = 2
@@ -145,3 +147,54 @@ def test_the_check_of_a_release_is_not_deceived(tmp_path, diagnoses, passes):
     for keys in ({}, {"diversity": "entropy"}, {"diversity": "recursive", "c": 5}):
         job = load_job({**asked, **paths, **keys, "l": 2})
         assert pipeline.verify(job, str(tmp_path / "release"))["passed"] is passes
+
+
+# One number in disguise: written in several ways, or with the rounding of a computation
+
+
+def in_disguise(kind: str) -> pa.Table:
+    """People whose neighbours have one number, each written as it comes."""
+    random = np.random.default_rng(4)
+    table = population().select(["name", *QUASI, "row"])
+    written: list[str | float] = []
+    for person in table.select(["age", "sex"]).to_pylist():
+        number = 1 + 2 * ((person["age"] or 0) > 45) + (person["sex"] == "female")
+        ways: list[str | float] = [0.1 * number, number / 10, 0.1 + number / 10 - 0.1]
+        if kind == "text":
+            ways = [f"{number}", f"{number}.0", f"0{number}", f"+{number}", f"{number}e0"]
+        written.append(ways[random.integers(len(ways))])
+    return table.append_column("scale", pa.array(written))
+
+
+def numbers_seen_through(release: Release) -> float:
+    """The share of persons whose number is read off their class."""
+    certain = 0
+    for rows in release.classes().values():
+        if len({round(float(row["scale"]), 9) for row in rows}) == 1:
+            certain += len(rows)
+    return certain / len(release.rows)
+
+
+@pytest.mark.parametrize("kind", ["text", "float"])
+@pytest.mark.parametrize("keys", ALGORITHMS, ids=name_of)
+def test_a_number_in_disguise_is_one_number(tmp_path, keys, kind):
+    table = in_disguise(kind)
+    release = released(tmp_path, table, l=2, **{**keys, "k": K, "sensitive": ["scale"]})
+    assert numbers_seen_through(release) == 0
+    source = dict(zip(table["row"].to_pylist(), table["scale"].to_pylist(), strict=True))
+    assert all(source[row["row"]] == row["scale"] for row in release.rows)  # published as it is
+
+
+def test_codes_of_a_hierarchy_are_values_of_their_own(tmp_path):
+    """Two diagnoses of a list that has both, though a number would be the same."""
+    (tmp_path / "codes.csv").write_text("250.1;250;*\n250.10;250;*\n401.9;401;*\n")
+    table = pa.table({"age": [30, 30, 60, 60], "code": ["250.1", "250.10", "250.10", "401.9"]})
+    asked = {"k": 2, "l": 2, "quasi_identifiers": ["age"], "sensitive": ["code"]}
+    tree = {"t": 1, "t_distance": "hierarchical", "sensitive_hierarchy": {"code": "codes.csv"}}
+    classes = []
+    for keys in ({}, tree):
+        job = replace(
+            Job.from_dict({**asked, **keys}, paths_required=False), base_dir=str(tmp_path)
+        )
+        classes.append(anonymize(table, job)[1]["equivalence_classes"])
+    assert classes == [1, 2]

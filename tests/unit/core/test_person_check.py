@@ -43,6 +43,8 @@ def test_neither_spelling_nor_missing_values_hide_it() -> None:
         with pytest.raises(PrivacyError):
             check(rows)
     check([*SHARED, ("*", "c", None)], missing_sensitive="value")
+    with pytest.raises(PrivacyError):
+        check([("*", "a", "1"), ("*", "a", "2"), ("*", "b", "1.0"), ("*", "b", "3")])
 
 
 @pytest.mark.parametrize(("level", "passes"), [(2, True), (3, False), (2.5, False)])
