@@ -45,6 +45,42 @@ def test_a_protected_series_publishes_one_spelling_and_nobody_is_told_by_it(tmp_
     assert pipeline.verify_series(town.job(0), str(town.job(0).output))["passed"]
 
 
+def computed(drop: pa.Table) -> pa.Table:
+    """The drop with a number in place of the diagnosis, which some people's rounding changes."""
+    diagnoses = drop["diagnosis"].combine_chunks().dictionary_encode()
+    tenths = [None if code is None else code / 10 for code in diagnoses.indices.to_pylist()]
+    noisy = [
+        each and each + 1e-16 * (person % 3)
+        for each, person in zip(tenths, drop["person"].to_pylist(), strict=True)
+    ]
+    return drop.set_column(drop.column_names.index("diagnosis"), "diagnosis", pa.array(noisy))
+
+
+def test_nor_by_the_rounding_of_a_number(tmp_path: Path) -> None:
+    town = Town(tmp_path, **PROTECTED)
+    for _, drop in nights(replace(PEOPLE, nights=2)):
+        noisy = computed(drop)
+        town.run(noisy)
+        published = {each for each in released(town.job(len(town.drops) - 1)) if each}
+        assert published <= {at / 10 for at in range(100)}
+        assert not {*noisy["diagnosis"].to_pylist()} - {None} <= {at / 10 for at in range(100)}
+    assert pipeline.verify_series(town.job(0), str(town.job(0).output))["passed"]
+
+
+def test_codes_that_are_one_number_are_values_of_their_own_in_a_protected_series(
+    tmp_path: Path,
+) -> None:
+    """They are published byte by byte, so persons are followed by them."""
+    town = Town(tmp_path, **PROTECTED)
+    codes = pa.array(["250.1", "250.10", "401.9", None])
+    for _, drop in nights(replace(PEOPLE, nights=2)):
+        of_person = codes.take(pa.array(drop["person"].to_numpy() % 4))
+        at = drop.column_names.index("diagnosis")
+        town.run(drop.set_column(at, "diagnosis", of_person))
+        assert {*released(town.job(len(town.drops) - 1))} == {*codes.to_pylist()}
+    assert pipeline.verify_series(town.job(0), str(town.job(0).output))["passed"]
+
+
 def test_without_protection_the_attacker_compares_bytes(tmp_path: Path) -> None:
     given_away = []
     for name, change in (("as a reader", lambda drop: drop), ("bytes", spelled)):
