@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mondrian_ops.core.column_types import plain_schema
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
@@ -47,6 +48,7 @@ def check_persons_values(
     part = pa.Table.from_batches(list(read(columns)))
     if not part.num_rows:
         return
+    part = part.cast(plain_schema(part.schema))
     starts = class_starts(part, job.quasi_identifier_names)
     class_of = np.zeros(part.num_rows, np.int64)
     class_of[starts[1:]] = 1

@@ -187,15 +187,15 @@ def _coded(column: pa.ChunkedArray) -> Coded:
 
 
 def _line(values: pa.Array) -> Floats | None:
-    """Values as numbers; None where they are none."""
+    """Values as numbers; None where they are none, or are no UTF-8."""
     kind = values.type
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         values = values.cast(pa.int32())
     elif pa.types.is_temporal(kind):
         values = values.cast(pa.int64())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        values = pc.utf8_trim_whitespace(values)
     try:
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            values = pc.utf8_trim_whitespace(values)
         line: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None

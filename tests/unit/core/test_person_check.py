@@ -13,10 +13,12 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.person_check import check_persons_values
 
 
-def check(rows: Sequence[tuple[str, str, str | None]], **keys: Any) -> None:
+def check(
+    rows: Sequence[tuple[str, str, str | None]], kind: Any = pa.string(), **keys: Any
+) -> None:
     """Check a part of (label, person, diagnosis)."""
     labels, persons, ills = (list(column) for column in zip(*rows, strict=True))
-    part = pa.table({"age": labels, "diagnosis": pa.array(ills, pa.string())})
+    part = pa.table({"age": labels, "diagnosis": pa.array(ills, pa.string()).cast(kind)})
     described = {"k": 2, "l": 2, "quasi_identifiers": ["age"], "sensitive": ["diagnosis"],
                  "entity_id": "who", **keys}  # fmt: skip
     job = Job.from_dict(described, paths_required=False)
@@ -36,6 +38,12 @@ def test_a_value_that_all_persons_share_is_refused_and_not_named() -> None:
     with pytest.raises(PrivacyError, match=r"^l: in 1 of 2 classes of the part each") as refused:
         check([*SHARED, ("1", "a", "flu"), ("1", "b", "cold")])
     assert "flu" not in str(refused.value)
+
+
+def test_values_of_a_type_that_has_a_name_only() -> None:
+    check([("1", "a", "1"), ("1", "b", "2")], pa.json_())
+    with pytest.raises(PrivacyError):
+        check([("1", "a", "1"), ("1", "b", "1")], pa.json_())
 
 
 def test_neither_spelling_nor_missing_values_hide_it() -> None:

@@ -28,7 +28,15 @@ def zig() -> None:
 @pytest.fixture
 def native(tmp_path: Path) -> Path:
     """A folder with nothing but some of the sources and `build.py`."""
-    for name in ("build.py", "class_criteria.c", "threads.c", "cutting.h", "kernels.h"):
+    for name in (
+        "build.py",
+        "class_criteria.c",
+        "near_values.c",
+        "near_values.h",
+        "threads.c",
+        "cutting.h",
+        "kernels.h",
+    ):
         shutil.copy(SOURCES / name, tmp_path)
     return tmp_path
 
