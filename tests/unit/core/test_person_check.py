@@ -13,9 +13,7 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.person_check import check_persons_values
 
 
-def check(
-    rows: Sequence[tuple[str, str, str | None]], kind: Any = pa.string(), **keys: Any
-) -> None:
+def check(rows: Sequence[tuple[str, str, str | None]], kind: Any = "string", **keys: Any) -> None:
     """Check a part of (label, person, diagnosis)."""
     labels, persons, ills = (list(column) for column in zip(*rows, strict=True))
     part = pa.table({"age": labels, "diagnosis": pa.array(ills, pa.string()).cast(kind)})
