@@ -143,7 +143,8 @@ def class_starts(released: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
         for column in columns_of(name, released.column_names):
             array = combined(released[column])
             if pa.types.is_dictionary(array.type):
-                codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+                codes = array.indices
+                codes = (codes.fill_null(-1) if codes.null_count else codes).to_numpy()
             else:
                 codes = encode_ranks(as_array(array))[0]
             begins[1:] |= codes[1:] != codes[:-1]
