@@ -95,7 +95,7 @@ def _sensitive(report: Report) -> list[tuple[str, str]]:
     similar = [
         (f"similar {name}", f"{share} {note}") for name, share, note in narrow_classes(report)
     ]
-    gained = [(f"gain of {name}", f"{gain}: {note}") for name, gain, note in gains(report)]
+    gained = [(f"gain, {name}", f"{gain}: {note}") for name, gain, note in gains(report)]
     return [(_short(printable(name), 16), text) for name, text in (*similar, *gained)]
 
 

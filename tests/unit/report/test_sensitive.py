@@ -55,7 +55,7 @@ def test_both_figures_are_on_page_and_terminal():
     lines, markdown = reports.render_text(report, 120), reports.render_markdown(report)
     page = reports.render_html(report)
     assert f"similar income    {share} {note}" in lines
-    assert f"gain of ill       {gain}: {of}" in lines
+    assert f"gain, ill         {gain}: {of}" in lines
     assert "| Similar values of income | 72.3 % " in markdown
     assert "| Highest gain of ill | 11.3: " in markdown
     assert "<dt>Similar income</dt><dd>72.3 %</dd>" in page and note in page
