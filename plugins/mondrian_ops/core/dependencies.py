@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -211,6 +212,7 @@ class Survey:
         )
 
 
+@cache
 def comparable(type_: pa.DataType) -> bool:
     """Whether values of a type can be compared and sorted."""
     try:

@@ -252,22 +252,27 @@ def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
 APPROVAL = {"required": True, "approvers": ["7=grace", "1=ada"], "four_eyes": True}
 
 
-def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, airflow: Airflow) -> None:
-    clinic.decree({"approval": APPROVAL})
-    TaskRun(clinic.options("patients", 30)).whole()
-    assert airflow.asked == []
+def asked_of_visitors(clinic: Clinic) -> tuple[TaskRun, dict[str, Any]]:
+    """A night without policies that asks for an approval: the run, and what its task waits with."""
     clinic.without_policies()
     run = TaskRun(clinic.options("visitors", 100))
     run.partition()
     run.anonymize()
     with pytest.raises(TaskAwaitingInput) as caught:
         run.wrap_up()
+    return run, dict(caught.value.kwargs or {})
+
+
+def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, airflow: Airflow) -> None:
+    clinic.decree({"approval": APPROVAL})
+    TaskRun(clinic.options("patients", 30)).whole()
+    assert airflow.asked == []
+    run, parked = asked_of_visitors(clinic)
     (question,) = airflow.asked
     assert [user["id"] for user in question["assigned_users"]] == ["7"]  # ada triggered the run
-    wrap_up, parked = run.task("wrap_up"), caught.value.kwargs
     assert clinic.published() == []
     answer = airflow.answered("Approve", "7", "grace")
-    wrap_up.decided(run.context, **parked, event=answer)
+    run.task("wrap_up").decided(run.context, **parked, event=answer)
     report = storage.report_of(run.job["output"])
     assert report is not None
     assert report["outcome"]["decided_by"] == "grace"
@@ -277,15 +282,10 @@ def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, airflow:
 def test_an_approval_of_somebody_else_does_not_count(clinic: Clinic, airflow: Airflow) -> None:
     clinic.decree({"approval": APPROVAL})
     TaskRun(clinic.options("patients", 30)).whole()
-    clinic.without_policies()
-    run = TaskRun(clinic.options("visitors", 100))
-    run.partition()
-    run.anonymize()
-    with pytest.raises(TaskAwaitingInput) as caught:
-        run.wrap_up()
+    run, parked = asked_of_visitors(clinic)
     answer = airflow.answered("Approve", "1", "ada")
     with pytest.raises(AirflowSkipException, match="wants four eyes"):
-        run.task("wrap_up").decided(run.context, **caught.value.kwargs, event=answer)
+        run.task("wrap_up").decided(run.context, **parked, event=answer)
     assert clinic.published() == []
 
 
