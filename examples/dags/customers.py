@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import DAG, Asset, task
 
 from mondrian_ops.hooks.settings import home
-from mondrian_ops.notifications import WebhookNotifier
+from mondrian_ops.notifications import HTML, SUBJECT
 from mondrian_ops.task_groups import anonymize_group
 
 HOME = Path(home())
@@ -84,8 +85,8 @@ with DAG(
         default_args={"execution_timeout": timedelta(hours=1)},
         # Each release is an event of this asset, which can schedule other teams' DAGs.
         asset=Asset("customers_released"),
-        # If a release is refused, those who can change the job read it in a chat. The run fails.
-        on_refusal=[WebhookNotifier(http_conn_id="privacy_team_chat")],
+        # If a release is refused, those who can change the job get a mail. The run fails.
+        on_refusal=SmtpNotifier(to="privacy@example.org", subject=SUBJECT, html_content=HTML),
     )
     # It follows wrap_up, so it starts only after the release is checked and published.
     anonymize >> refresh_mart()

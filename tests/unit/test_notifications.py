@@ -1,49 +1,80 @@
-"""Notifiers: any of Airflow's gets what became of a release, and one posts it to a webhook."""
+"""The texts for notifiers, in those of Airflow and in one with fields like any provider's."""
 
 from __future__ import annotations
 
+import email
 import json
+import socketserver
+import threading
+from email import policy
 from pathlib import Path
 
 import pytest
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
-from http_server import http_server
 from mondrian_ops import notifications
-from mondrian_ops.notifications import MESSAGE, WebhookNotifier
+from mondrian_ops.notifications import HTML, MESSAGE, SUBJECT
 from mondrian_ops.operators.notify import Notifiers
 from recording_notifier import RELEASE, RecordingNotifier
 
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
+TEXT = (
+    "out/people: the release is refused. l: 3 classes have fewer than 2 values of "
+    "<b>diagnosis</b> http://airflow/release"
+)
 
 
 @pytest.fixture
-def webhook():
-    """A server that notes what is posted to it; (its URL, what came)."""
+def mailbox(monkeypatch):
+    """A mail server that Airflow's connection names; the mails that came."""
     came = []
 
-    def answer(request):
-        came.append((request.path, request.headers, json.loads(request.body)))
-        return 500 if request.path == "/broken" else 200, ""
+    class Session(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.say("220 hello")
+            for line in self.rfile:
+                command = line.split()[0].upper()
+                self.say("354 go on" if command == b"DATA" else "250 yes")
+                if command == b"DATA":
+                    lines = list(iter(self.rfile.readline, b".\r\n"))
+                    came.append(email.message_from_bytes(b"".join(lines), policy=policy.default))
+                    self.say("250 yes")
+                if command == b"QUIT":
+                    return
 
-    with http_server(answer) as port:
-        yield f"http://127.0.0.1:{port}", came
+        def say(self, line):
+            self.wfile.write(f"{line}\r\n".encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Session) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        connection = {
+            "conn_type": "smtp",
+            "host": "127.0.0.1",
+            "port": server.server_address[1],
+            "extra": {"disable_ssl": True, "disable_tls": True},
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
+        yield came
+        server.shutdown()
 
 
-def test_a_webhook_gets_the_text_and_the_release(webhook, monkeypatch):
-    url, came = webhook
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_PRIVACY", json.dumps({"conn_type": "http", "host": f"{url}/x"})
-    )
-    Notifiers.of(WebhookNotifier(http_conn_id="privacy"))({}, RELEASE)
-    ((path, headers, body),) = came
-    assert path == "/x"
-    assert body["release"] == RELEASE
-    assert body["text"] == (
-        "out/people: the release is refused. l: 3 classes have fewer than 2 values of "
-        "<b>diagnosis</b> http://airflow/release"
-    )
-    assert "Authorization" not in headers
-    assert WebhookNotifier().message == MESSAGE
+def test_airflow_s_own_notifier_mails_the_release(mailbox):
+    to, sender = "privacy@example.org", "airflow@example.org"
+    mail = SmtpNotifier(to=to, from_email=sender, subject=SUBJECT, html_content=HTML)
+    Notifiers.of(mail)({}, RELEASE)
+    (came,) = mailbox
+    assert came["subject"] == "out/people: the release is refused"
+    page = came.get_body(["html"]).get_content()
+    assert "&lt;b&gt;diagnosis&lt;/b&gt;" in page
+    assert '<a href="http://airflow/release">' in page
+
+
+def test_a_text_inside_a_field_of_a_notifier_is_rendered():
+    """As in ``HttpNotifier(json={"text": MESSAGE})``."""
+    noting = RecordingNotifier(html={"text": MESSAGE})
+    Notifiers.of(noting)({}, RELEASE)
+    ((_subject, body),) = noting.sent
+    assert body == {"text": TEXT}
 
 
 def test_a_release_without_a_page_is_told_without_a_link():
@@ -52,34 +83,6 @@ def test_a_release_without_a_page_is_told_without_a_link():
     ((message, page),) = noting.sent
     assert message.endswith("of <b>diagnosis</b>")
     assert "<a" not in page
-
-
-def test_a_webhook_may_want_a_token(webhook, monkeypatch):
-    url, came = webhook
-    host, port = url.removeprefix("http://").split(":")
-    connection = {
-        "conn_type": "http",
-        "host": host,
-        "port": int(port),
-        "schema": "http",
-        "password": "a token",
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Notifiers.of(WebhookNotifier(http_conn_id="privacy", message="{{ release.state }}!"))(
-        {}, RELEASE
-    )
-    ((_path, headers, body),) = came
-    assert headers["Authorization"] == "Bearer a token"
-    assert body["text"] == "refused!"
-
-
-def test_a_webhook_that_does_not_take_it_is_an_error_of_the_notifier(webhook, monkeypatch, caplog):
-    url, _came = webhook
-    connection = {"conn_type": "http", "host": f"{url}/broken"}
-    monkeypatch.setenv("AIRFLOW_CONN_PRIVACY", json.dumps(connection))
-    Notifiers.of(WebhookNotifier(http_conn_id="privacy"))({}, RELEASE)
-    assert "the webhook of connection 'privacy' answered 500" in caplog.text
-    assert url not in caplog.text
 
 
 @pytest.mark.parametrize("text", [notifications.__doc__, OPERATE.read_text("utf-8")])

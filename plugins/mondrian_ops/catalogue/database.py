@@ -109,24 +109,6 @@ class Catalogue:
                 return self._first_key(connection)
         return self._checked(self._read_key(may_make=False), noted)
 
-    def adopt(self, key: bytes) -> None:
-        """Make a key from before the catalogue its own, in the file if that is missing.
-
-        Raises StorageError if the catalogue, its file or its connection has another one.
-        """
-        with self.writing() as connection:
-            noted = connection.scalar(sa.select(key_table.c.fingerprint))
-            file = self._place.key_file
-            if noted is None and self._place.key is None and file and not Path(file).exists():
-                secret_key.write(file, key)
-            if self._first_key(connection) != key:
-                raise StorageError(
-                    "catalogue: it has another key than the ledger, so people of the ledger would "
-                    "not be found; before any run, import the ledger into a new catalogue with the "
-                    "ledger's key: `xxd -p -c 32 key` prints it as the 64 digits of the "
-                    "connection's password"
-                )
-
     def _first_key(self, connection: sa.Connection) -> bytes:
         key = self._read_key(may_make=self.is_sqlite)
         noted = connection.scalar(sa.select(key_table.c.fingerprint))

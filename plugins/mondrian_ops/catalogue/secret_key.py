@@ -16,7 +16,7 @@ from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import sync
 from mondrian_ops.storage.regular_files import open_regular
 
-__all__ = ["fingerprint", "read", "write"]
+__all__ = ["fingerprint", "read"]
 
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -47,11 +47,11 @@ def read(key: str | None, file: str | None, may_make: bool) -> bytes:
     except UnicodeDecodeError:
         return _parsed("", file)
     made = secrets.token_bytes(32)
-    write(file, made)
+    _write(file, made)
     return made
 
 
-def write(file: str, key: bytes) -> None:
+def _write(file: str, key: bytes) -> None:
     """Write a key that is missing, to a private file that appears whole and stays."""
     path = Path(file)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

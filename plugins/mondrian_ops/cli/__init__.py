@@ -1,4 +1,4 @@
-"""The command line: run, plan, verify, frontier, sweep, series, contract, hierarchy, import,
+"""The command line: run, plan, verify, frontier, sweep, series, contract, hierarchy,
 schema, generate, init.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
@@ -21,7 +21,6 @@ from mondrian_ops.cli import (
     frontier,
     generate,
     hierarchy,
-    import_old,
     init,
     run,
     series,
@@ -36,7 +35,7 @@ from mondrian_ops.lean_imports import import_lean
 __all__ = ["main"]
 
 _COMMANDS = (
-    run, verify, frontier, sweep, import_old, series, contract, hierarchy, generate, init
+    run, verify, frontier, sweep, series, contract, hierarchy, generate, init
 )  # fmt: skip
 _INTERRUPTED = 130
 _TERMINATED = 143

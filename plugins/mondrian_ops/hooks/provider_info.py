@@ -1,6 +1,6 @@
 """What this package tells Airflow as a provider.
 
-Airflow looks for filesystems, notifications, plugins and settings in what calls itself a provider.
+Airflow looks for filesystems, plugins and settings in what calls itself a provider.
 It reads this before it has a configuration, so this module imports nothing of Airflow.
 """
 
@@ -18,8 +18,8 @@ _NAME = "mondrian_ops"
 def get_provider_info() -> dict[str, Any]:
     """What Airflow's providers manager reads.
 
-    The package has no connection type of its own: connections are of the types of the providers for
-    Spark, HDFS, Amazon and HTTP.
+    The package has no connection type and no notifier of its own: connections are of the types of
+    the providers for Spark, HDFS and Amazon.
     """
     return {
         "package-name": "mondrian-ops",
@@ -36,7 +36,6 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "triggers": _modules("mondrian_ops.hooks.spark_driver"),
         "filesystems": ["mondrian_ops.hooks.filesystems"],
-        "notifications": ["mondrian_ops.notifications.WebhookNotifier"],
         "extra-links": ["mondrian_ops.operators.release_link.ReleaseLink"],
         "plugins": [
             {"name": _NAME, "plugin-class": "mondrian_ops.airflow_plugin.MondrianOpsPlugin"}

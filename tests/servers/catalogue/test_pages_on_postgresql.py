@@ -1,4 +1,4 @@
-"""The catalogue in a PostgreSQL: made by several at once, listed, away, backed up, imported to."""
+"""The catalogue in a PostgreSQL: made by several at once, listed, away, backed up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi.testclient import TestClient
 
 from mondrian_ops import airflow_plugin, storage
-from mondrian_ops.catalogue import Catalogue, Place, old_files
+from mondrian_ops.catalogue import Catalogue, Place
 from mondrian_ops.catalogue.database import PATIENCE_S
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.operators.release_records import record
@@ -29,7 +29,6 @@ from servers.postgres import new_database
 pytestmark = pytest.mark.postgres
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-OLD = CHECKOUT / "tests" / "unit" / "catalogue" / "old_files"
 PLACES = ("out/People_1", "out/a%b", "s3://x/éé")
 JOB = {"input": "in.csv", "output": "out/people", "k": 2, "quasi_identifiers": ["age"]}
 
@@ -170,16 +169,6 @@ def test_a_task_waits_for_one_that_is_away_for_a_minute(
     assert second
     assert recorded("lost")
     assert "3 releases" in client.get("/releases").text
-
-
-def test_old_files_are_imported(opened, database, tmp_path):
-    (tmp_path / "catalogue.key").write_text((OLD / "ledger" / "key").read_bytes().hex())
-    assert old_files.import_ledger(opened, str(OLD / "ledger")) == (2, 0, [])
-    assert old_files.import_reports(opened, str(OLD / "reports")) == (37, 0, [])
-    assert old_files.import_ledger(opened, str(OLD / "ledger")) == (0, 2, [])
-    assert old_files.import_reports(opened, str(OLD / "reports")) == (0, 37, [])
-    odd = {**entry(50), "dataset": "a\0b\ud800", "map_index": 10**12, "k": 10**400}
-    keep_entry(opened, old_files._columns(odd))
 
 
 def test_the_platform_s_user_of_it_sees_nothing_of_airflow(postgres_url):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from airflow.sdk import BaseNotifier, BaseOperatorLink
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk._shared.module_loading import import_string
 
-from mondrian_ops import hooks, notifications
+from mondrian_ops import hooks
 from mondrian_ops.hooks.provider_info import get_provider_info
 from mondrian_ops.operators import WrapUpOperator
 
@@ -35,15 +35,10 @@ def test_its_modules_are_there(kind):
     assert all(import_module(name).__all__ for name in modules(kind))
 
 
-def test_it_names_every_hook_notifier_and_link():
+def test_it_names_every_hook_and_link():
     ours = {path.stem for path in Path(hooks.__file__).parent.glob("*.py")}
     named = {name.rpartition(".")[2] for name in modules("hooks")}
     assert ours - named == {"__init__", "provider_info", "settings"}
-    notifiers = [getattr(notifications, name) for name in notifications.__all__]
-    found = [
-        each for each in notifiers if isinstance(each, type) and issubclass(each, BaseNotifier)
-    ]
-    assert list(map(import_string, INFO["notifications"])) == found
     links = {type(link) for link in WrapUpOperator.operator_extra_links}
     assert {*map(import_string, INFO["extra-links"])} == links
     assert all(issubclass(link, BaseOperatorLink) for link in links)
