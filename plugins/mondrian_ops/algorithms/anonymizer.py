@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,7 @@ from mondrian_ops.algorithms.di_mondrian import MultiwayPolicy
 from mondrian_ops.algorithms.holding import Holding
 from mondrian_ops.algorithms.invariance import History, kept_classes
 from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
-from mondrian_ops.algorithms.person_values import joined
+from mondrian_ops.algorithms.person_values import PersonsColumn, joined
 from mondrian_ops.algorithms.recoding import Recoding
 from mondrian_ops.core.column_types import without_dictionaries
 from mondrian_ops.core.combinations import Combinations
@@ -251,11 +250,12 @@ class Anonymizer:
         if len(np.unique(persons)) == len(persons):  # each has one row
             return classes
         counts_missing = self.job.missing_sensitive == "value"
-        columns = [
-            np.where(codes == 0, -1, codes) if domain.missing and not counts_missing else codes
-            for domain, codes in zip(self.domains, sensitive, strict=True)
-        ]
-        return joined(classes, persons, columns, math.ceil(self.job.l - 1e-9))
+        columns = []
+        for domain, codes in zip(self.domains, sensitive, strict=True):
+            if domain.missing and not counts_missing:
+                codes = np.where(codes == 0, -1, codes)
+            columns.append(PersonsColumn(codes, domain.near_end))
+        return joined(classes, persons, columns, self.job.l)
 
     def _table(
         self,

@@ -147,8 +147,8 @@ class Job(Options):
         title="Width of similar sensitive values",
         text="Sensitive numbers and dates, and the width within which their values count as "
         "similar: a share (`10 %`), a number (`500`) or a span of time (`30 days`, `12 hours`). At "
-        "most 1/l of the rows of an equivalence class have values within this width of one "
-        "another.",
+        "most 1/l of the rows, and of the persons, of an equivalence class have values within this "
+        "width of one another.",
         see="[Protect numbers and dates](#protect-numbers-and-dates)",
         unset="values are similar only if they are equal; the report says how narrow classes are",
         noun="a column and a width",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.widths import DEFAULT_DATES, DEFAULT_NUMBERS, Width
 
-__all__ = ["SensitiveCount", "default_width", "fullest", "narrow"]
+__all__ = ["SensitiveCount", "default_width", "fullest", "most_persons", "narrow"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -75,6 +75,41 @@ def fullest(sensitive: SensitiveCount, classes: int, name: str, width: Width) ->
     after = np.cumsum(counts[by_key])
     before = np.concatenate([[0], after])[first]
     np.maximum.at(most, of_class, after - before)
+    return most
+
+
+def most_persons(
+    values: pa.Array[Any],
+    classes: Ints,
+    persons: Ints,
+    codes: Ints,
+    name: str,
+    width: Width,
+) -> Ints:
+    """(classes,) the most persons of a class who have values in one interval of a width.
+
+    ``classes``, ``persons``, ``codes`` (n,): whose persons have which of the ``values``, some may
+    be listed more than once; classes are numbered from 0 on. Raises PrivacyError where the values
+    of the column have no such width.
+    """
+    line = _line(values, name, width)
+    ascending, rank = np.unique(line, return_inverse=True)
+    begin = np.searchsorted(ascending, _lowest(ascending, width, values.type))
+    had = np.unique(np.stack([classes, persons, rank[codes]]), axis=1)
+    of_class, person, own = had
+    # Each interval ends at a value of the class. A person is counted by the highest of the own
+    # values in it: from where that is the end, to where the next one is, or it is out of reach.
+    after = np.searchsorted(begin, own, side="right")
+    follows = np.append((of_class[1:] == of_class[:-1]) & (person[1:] == person[:-1]), False)
+    after = np.where(follows, np.minimum(after, np.append(own[1:], 0)), after)
+    ends = np.unique(np.stack([of_class, own]), axis=1)
+    place = ends[0] * (len(ascending) + 1) + ends[1]
+    low, high = (
+        np.searchsorted(place, of_class * (len(ascending) + 1) + at) for at in (own, after)
+    )
+    joins, leaves = (np.bincount(at, minlength=len(place) + 1) for at in (low, high))
+    most = np.zeros(int(classes.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, ends[0], np.cumsum(joins - leaves)[:-1])
     return most
 
 

@@ -112,6 +112,80 @@ def test_people_who_all_share_a_value_are_refused():
         anonymize(table, JOB)
 
 
+# Numbers and dates, whose values count as similar within a width
+
+
+def wages(people: int = 4000, seed: int = 0) -> pa.Table:
+    """Wages of people, some of whom have many like ones, and a far lower one once or twice.
+
+    By rows a class may then be spread, although most of its persons were paid the low wage.
+    """
+    random = np.random.default_rng(seed)
+    person = np.repeat(np.arange(people), random.integers(2, 6, people))
+    age, area = random.integers(18, 90, people), random.integers(10_000, 10_400, people)
+    base = 10_000 * np.exp(random.uniform(0, 4, people))
+    first = np.append(True, np.diff(person) > 0)
+    low = first & (random.random(people) < 0.25)[person]
+    wage = np.where(low, 1000 * random.uniform(1, 1.05, len(person)), base[person])
+    order = random.permutation(len(person))
+    return pa.table(
+        {
+            "patient": person[order],
+            "age": age[person][order],
+            "zip": area[person][order],
+            "wage": wage.round(2)[order],
+            "row": np.arange(len(person)),
+        }
+    )
+
+
+def guessed(released: pa.Table, table: pa.Table, level: float) -> float:
+    """The share of people in a class of whom more than 1/l are right to guess one wage to 10 %."""
+    person = dict(zip(table["row"].to_pylist(), table["patient"].to_pylist(), strict=True))
+    classes: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
+    for row in released.to_pylist():
+        classes[row["age"], row["zip"]].append((row["wage"], person[row["row"]]))
+    told, everybody = 0, 0
+    for pairs in classes.values():
+        people = len({who for _, who in pairs})
+        most = max(
+            len({who for wage, who in pairs if 0.9 * high <= wage <= high}) for high, _ in pairs
+        )
+        told += people * (most * level > people)
+        everybody += people
+    return told / everybody
+
+
+WAGES = {**JOB, "k": 8, "sensitive": ["wage"], "l": 3, "l_width": {"wage": "10 %"}}
+OTHERS = [{}, {"diversity": "entropy"}, {"l": 2}, {"algorithm": "di_mondrian"}]
+
+
+@pytest.mark.parametrize("keys", OTHERS, ids=str)
+def test_a_wage_is_guessed_of_one_person_in_l_at_most(monkeypatch, keys):
+    table, job = wages(), {**WAGES, **keys}
+    if "algorithm" in keys:
+        del job["cut"]
+    released, report = anonymize(table, job)
+    assert guessed(released, table, job["l"]) == 0
+    assert report["equivalence_classes"] > 100
+    without_persons_values(monkeypatch)
+    assert guessed(anonymize(table, job)[0], table, job["l"]) > 0.01
+
+
+def test_wages_in_files_of_several_parts(tmp_path):
+    table = wages()
+    pq.write_table(table, tmp_path / "in.parquet")
+    paths = {"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release"}
+    pipeline.run(load_job({**WAGES, **paths, "partitioning": {"fragments": 4}}))
+    assert guessed(pq.read_table(tmp_path / "release"), table, 3) == 0
+
+
+def test_wages_that_were_not_joined_are_refused_by_the_check(monkeypatch):
+    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    with pytest.raises(PrivacyError, match="more than 1/3 of the persons have values of column"):
+        anonymize(wages(), WAGES)
+
+
 def test_where_each_person_has_one_row_nothing_changes():
     table = visits(each=1)
     _, by_person = anonymize(table, JOB)

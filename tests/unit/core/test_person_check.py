@@ -70,3 +70,37 @@ def test_what_does_not_count_persons_values_is_not_checked() -> None:
     check(SHARED, l=None)
     check(SHARED, algorithm="tds", quasi_identifiers=["age=ladder:10"])
     check([("*", "a", "flu"), ("*", "b", "cold")])
+
+
+def incomes(rows: Sequence[tuple[str, str, float | None]], **keys: Any) -> None:
+    """Check a part of (label, person, income)."""
+    labels, persons, pay = (list(column) for column in zip(*rows, strict=True))
+    part = pa.table({"age": labels, "pay": pa.array(pay, keys.pop("kind", pa.float64()))})
+    job = Job.from_dict(
+        {"k": 2, "l": 2, "quasi_identifiers": ["age"], "sensitive": ["pay"], "entity_id": "who",
+         "l_width": {"pay": "10 %"}, **keys},
+        paths_required=False,
+    )  # fmt: skip
+    read = lambda columns: iter(part.select(columns).to_batches(max_chunksize=2))  # noqa: E731
+    check_persons_values(job, part.column_names, read, pa.chunked_array([persons]), "the part")
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int64(), pa.decimal128(9, 2)])
+def test_of_the_persons_not_the_rows_a_share_is_near(kind: pa.DataType) -> None:
+    """Three of four persons are once within 10 %, with half of the rows."""
+    rows = [("*", "a", 100), ("*", "a", 500), ("*", "b", 91), ("*", "b", 300), ("*", "c", 95),
+            ("*", "c", 900), ("*", "d", 10), ("*", "d", 20)]  # fmt: skip
+    with pytest.raises(PrivacyError, match=r"^l: in 1 of 2 classes of the part more than 1/2 of"):
+        incomes([*rows, ("1", "e", 1), ("1", "f", 5)], kind=kind)
+    incomes(rows, kind=kind, l_width={"pay": "3 %"})
+    incomes([("*", "a", 100), ("*", "a", 99), ("*", "a", 98), ("*", "b", 10)], kind=kind)
+
+
+def test_a_missing_income_is_near_none_and_a_person_without_a_name_is_one() -> None:
+    some = [("*", "a", 100.0), ("*", "b", 10.0), ("*", "a", None)]
+    incomes(some)
+    incomes([*some, ("*", "c", None)])  # two of three have a missing one, which does not count
+    with pytest.raises(PrivacyError):
+        incomes([*some, ("*", "c", None)], missing_sensitive="value")
+    with pytest.raises(PrivacyError):
+        incomes([("*", None, 100.0), ("*", None, 10.0)])

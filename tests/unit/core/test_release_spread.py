@@ -19,7 +19,7 @@ from counted_classes import all_classes
 from hypothesis_profiles import examples
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
-from mondrian_ops.core.release_spread import default_width, fullest, narrow
+from mondrian_ops.core.release_spread import default_width, fullest, most_persons, narrow
 from mondrian_ops.core.verification import check, counter_of
 from mondrian_ops.core.widths import as_width
 
@@ -158,3 +158,29 @@ def test_a_count_does_not_change():
     count, _ = counted([[1, 2]], pa.int64())
     with pytest.raises(FrozenInstanceError):
         all_classes(count).sensitive["s"].counts = None
+
+
+@examples(120)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), NUMBERS), max_size=30),
+    WIDTHS,
+    st.sampled_from([pa.int64(), pa.decimal128(9, 1)]),
+)
+def test_the_most_persons_of_an_interval_are_those_of_brute_force(had, width, type_):
+    values = sorted({value for *_, value in had})
+    expected = [
+        max(
+            (
+                len({p for c, p, v in had if c == at and v <= high and near(v, high, width)})
+                for c, _, high in had
+                if c == at
+            ),
+            default=0,
+        )
+        for at in range(max((c for c, *_ in had), default=-1) + 1)
+    ]
+    of_class, persons = (np.array([row[at] for row in had], np.int64) for at in (0, 1))
+    codes = np.array([values.index(value) for *_, value in had], np.int64)
+    shown = pa.array([Decimal(each) for each in values] if type_ != pa.int64() else values, type_)
+    found = most_persons(shown, of_class, persons, codes, "s", as_width(width))
+    assert found.tolist() == expected
