@@ -102,7 +102,8 @@ def _not_spread(triples: pa.Table, name: str, width: Width, level: float) -> int
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """A number for each value, the missing one as well."""
     encoded = as_array(column).dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy().astype(np.int64)
+    numbers: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+    return numbers
 
 
 def _by_class(triples: pa.Table) -> Iterable[tuple[int, list[int], list[tuple[int, int]]]]:
