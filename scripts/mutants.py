@@ -83,6 +83,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.core.release_labels": (),
     "mondrian_ops.core.release_loss": (),
     "mondrian_ops.core.release_runs": (),
+    "mondrian_ops.core.release_scales": (),
     "mondrian_ops.core.release_shares": (),
     "mondrian_ops.core.release_spread": (),
     "mondrian_ops.core.release_truth": (),

@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,6 +28,17 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
+from mondrian_ops.core.release_scales import (
+    BoundedScale,
+    GridScale,
+    LadderScale,
+    Scale,
+    nulls,
+    plain,
+    ranked,
+    read_texts,
+    written,
+)
 
 __all__ = ["Losses", "PublishedLabels", "labels_of_job"]
 
@@ -39,7 +49,6 @@ Flags = NDArray[np.bool_]
 _STAR = "*"
 _INTERVAL = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
 _BETWEEN = ", "
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 
 
 class Losses(NamedTuple):
@@ -106,8 +115,8 @@ def labels_of_job(
     labels = {}
     for quasi in job.quasi_identifiers:
         name = quasi.name
-        of_texts = {**domains, name: _texts(domains[name], True)} if name in pointed else domains
-        how = _generalization(quasi, _plain(types[name]))
+        of_texts = {**domains, name: written(domains[name], True)} if name in pointed else domains
+        how = _generalization(quasi, plain(types[name]))
         read_as = domains if how == "interval" or quasi.ladder is not None else of_texts
         labels[name] = _labels_of(quasi, job, types, read_as, boundaries, hierarchies)
         labels[name].pointed = name in pointed
@@ -127,150 +136,24 @@ def _labels_of(
     hierarchies: Mapping[str, Hierarchy],
 ) -> PublishedLabels:
     name, domain = quasi.name, domains[quasi.name]
-    type_ = _plain(types[name])
+    type_ = plain(types[name])
     how = _generalization(quasi, type_)
     if how == "interval":
         if quasi.grid is not None and not job.recodes_columns:
-            return IntervalLabels(name, _GridScale(type_, domain, quasi.grid, quasi.origin))
+            return IntervalLabels(name, GridScale(type_, domain, quasi.grid, quasi.origin))
         if name in boundaries and not job.recodes_columns:
-            return IntervalLabels(name, _BoundedScale(type_, domain, boundaries[name]))
-        return IntervalLabels(name, _Scale(type_, domain))
+            return IntervalLabels(name, BoundedScale(type_, domain, boundaries[name]))
+        return IntervalLabels(name, Scale(type_, domain))
     if how == "prefix":
         return PrefixLabels(name, domain)
     if how == "set":
         return SetLabels(name, domain)
     if quasi.ladder is not None:
-        return IntervalLabels(name, _LadderScale(type_, domain, quasi.ladder[-1], quasi.origin))
+        return IntervalLabels(name, LadderScale(type_, domain, quasi.ladder[-1], quasi.origin))
     return TreeLabels(name, hierarchies[name])
 
 
 # Intervals
-
-
-class _Scale:
-    """The line on which the values of a column lie; intervals are tight, with both ends.
-
-    ``low`` and ``high``: the positions between which the whole dataset lies.
-    """
-
-    closed = True  # bounds end with the greatest value, not with the least above it
-    closing = 0.0  # by how much a closed interval is longer than the distance of its ends
-
-    def __init__(self, type_: pa.DataType, domain: pa.Array) -> None:
-        self.type = type_
-        self.low, self.high = self._reach(domain) if len(domain) else (0.0, 0.0)
-
-    @property
-    def width(self) -> float:
-        """The length of the range of the whole dataset."""
-        return self.high - self.low
-
-    def values(self, values: pa.Array) -> pa.Array:
-        """Values of the column as they are compared with ends of intervals."""
-        return _comparable(values, self.type)
-
-    def ends(self, texts: pa.Array) -> pa.Array:
-        """The ends of intervals from their texts; null stays null."""
-        return _read(texts, self.type)
-
-    def bounds(self, bounds: pa.Array) -> pa.Array:
-        """The ends of intervals from typed bounds."""
-        return _comparable(bounds, self.type)
-
-    def positions(self, values: pa.Array) -> Floats:
-        """The positions of ends, to measure distances; NaN for null."""
-        return _line(values)
-
-    def _reach(self, domain: pa.Array) -> tuple[float, float]:
-        line = self.positions(self.values(domain))
-        return float(line[0]), float(line[-1])
-
-
-class _NumberScale(_Scale):
-    """Compares numbers as floats, and moments as days since 1970-01-01, whose ends are exact."""
-
-    def values(self, values: pa.Array) -> pa.Array:
-        values = _comparable(values, self.type)
-        if not pa.types.is_temporal(self.type):
-            return values.cast(pa.float64(), safe=False)
-        per_day = 1
-        if not pa.types.is_date32(self.type):
-            per_day = 86_400 * _TICKS[getattr(self.type, "unit", "ms")]
-        ticks = values.cast(pa.int32() if pa.types.is_date32(self.type) else pa.int64())
-        days = ticks.fill_null(0).to_numpy() // per_day
-        return pa.array(days.astype(np.float64), mask=_nulls(values))
-
-    def ends(self, texts: pa.Array) -> pa.Array:
-        if pa.types.is_temporal(self.type):
-            return texts.cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
-        return texts.cast(pa.float64())
-
-    def bounds(self, bounds: pa.Array) -> pa.Array:
-        days = pa.types.is_date32(bounds.type)
-        return (bounds.cast(pa.int32()) if days else bounds).cast(pa.float64())
-
-    def _bins(self, domain: pa.Array, step: float, origin: float) -> tuple[int, int, Fraction]:
-        """The numbers of the first and the last interval of a width in use, and where 0 begins."""
-        first, last = self.values(domain).to_numpy(zero_copy_only=False)[[0, -1]].tolist()
-        wide, start = Fraction(str(step)), Fraction(str(origin))
-        low, high = ((Fraction(str(value)) - start) // wide for value in (first, last))
-        return int(low), int(high), start
-
-
-class _GridScale(_NumberScale):
-    """Half-open intervals between the edges of a grid."""
-
-    closed = False
-
-    def __init__(self, type_: pa.DataType, domain: pa.Array, step: float, origin: float) -> None:
-        self._step, self._origin = step, origin
-        super().__init__(type_, domain)
-
-    def _reach(self, domain: pa.Array) -> tuple[float, float]:
-        low, high, start = self._bins(domain, self._step, self._origin)
-        step = Fraction(str(self._step))
-        return float(start + low * step), float(start + (high + 1) * step)
-
-
-class _LadderScale(_NumberScale):
-    """The intervals of a ladder; the range is that of the widest of them in use."""
-
-    closing = 1.0  # [16, 20] are five whole numbers
-
-    def __init__(self, type_: pa.DataType, domain: pa.Array, widest: float, origin: float) -> None:
-        self._widest, self._origin = widest, origin
-        super().__init__(type_, domain)
-
-    def _reach(self, domain: pa.Array) -> tuple[float, float]:
-        low, high, _ = self._bins(domain, self._widest, self._origin)
-        return 0.0, float((high - low + 1) * Fraction(str(self._widest)))
-
-
-class _BoundedScale(_Scale):
-    """Cells between the boundaries of a series; the first and the last have one end only."""
-
-    def __init__(self, type_: pa.DataType, domain: pa.Array, boundaries: pa.Array) -> None:
-        self._boundaries = _comparable(boundaries, type_)
-        self.closed = pa.types.is_integer(type_) or pa.types.is_date(type_)
-        super().__init__(type_, domain)
-
-    def _reach(self, domain: pa.Array) -> tuple[float, float]:
-        ends = self.values(domain)
-        low, high = super()._reach(domain)
-        edges = self.positions(self._boundaries)
-        ranks = _ranks(pa.concat_arrays([self._boundaries, ends]))
-        of_edges, of_ends = ranks[: len(edges)], ranks[len(edges) :]
-        below = int(np.count_nonzero(of_edges <= of_ends[0]))
-        upto = int(np.count_nonzero(of_edges <= of_ends[-1]))
-        if below:
-            low = float(edges[below - 1])
-        if upto < len(edges):
-            high = float(edges[upto]) - (self._least_step if self.closed else 0.0)
-        return low, high
-
-    @property
-    def _least_step(self) -> float:
-        return 86_400_000.0 if pa.types.is_date64(self.type) else 1.0
 
 
 @dataclass(frozen=True)
@@ -292,7 +175,7 @@ class _Ends:
 class IntervalLabels(PublishedLabels):
     """Reads intervals, ``[25, 30]``, and single values, ``25``; or two bounds."""
 
-    def __init__(self, name: str, scale: _Scale) -> None:
+    def __init__(self, name: str, scale: Scale) -> None:
         super().__init__(name)
         self._scale = scale
 
@@ -300,7 +183,7 @@ class IntervalLabels(PublishedLabels):
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
         ends, values = self._ends(labels), self._scale.values(values)
-        ranks = _ranks(pa.concat_arrays([ends.low, ends.high, values]))
+        ranks = ranked(pa.concat_arrays([ends.low, ends.high, values]))
         low, high = ranks[: len(ends.low)], ranks[len(ends.low) : 2 * len(ends.low)]
         value = ranks[2 * len(ends.low) :][value_of]
         low, high, closed = low[label_of], high[label_of], ends.closed[label_of]
@@ -312,8 +195,8 @@ class IntervalLabels(PublishedLabels):
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
         scale, ends = self._scale, self._ends(labels)
         low, high = scale.positions(ends.low), scale.positions(ends.high)
-        low = np.where(_nulls(ends.low), scale.low, low)
-        high = np.where(_nulls(ends.high), scale.high, high)
+        low = np.where(nulls(ends.low), scale.low, low)
+        high = np.where(nulls(ends.high), scale.high, high)
         lost = np.zeros(len(low))
         if scale.width > 0:
             lost = (high - low + np.where(ends.closed, scale.closing, 0.0)) / scale.width
@@ -329,17 +212,17 @@ class IntervalLabels(PublishedLabels):
 
     def _of_bounds(self, least: pa.Array, greatest: pa.Array) -> _Ends:
         low, high = self._scale.bounds(least), self._scale.bounds(greatest)
-        nothing = _nulls(low) & _nulls(high)  # missing, or present and not shown
+        nothing = nulls(low) & nulls(high)  # missing, or present and not shown
         closed = np.full(len(low), self._scale.closed)
         single = pc.fill_null(pc.equal(low, high), False).to_numpy(zero_copy_only=False) & closed
         return _Ends(low, high, np.zeros(len(low), bool), nothing, single, closed)
 
     def _of_texts(self, labels: pa.Array) -> _Ends:
-        labels = _texts(labels)
-        missing, star = _nulls(labels), _flags(pc.equal(labels, _STAR))
+        labels = written(labels)
+        missing, star = nulls(labels), _flags(pc.equal(labels, _STAR))
         parts = pc.extract_regex(labels, _INTERVAL)
-        is_single = _nulls(parts) & ~missing & ~star
-        value = _read(pc.if_else(pa.array(is_single), labels, None), self._scale.type)
+        is_single = nulls(parts) & ~missing & ~star
+        value = read_texts(pc.if_else(pa.array(is_single), labels, None), self._scale.type)
         value = self._scale.values(value)
         if pa.types.is_null(labels.type) or len(parts) == parts.null_count:
             return _Ends(value, value, missing, star, is_single, is_single)
@@ -394,10 +277,10 @@ class TreeLabels(PublishedLabels):
         number, missing, star = self._read(labels)
         leaf_of = self._leaf_of
         node = np.array(
-            [leaf_of.get(text, -1) for text in _texts(values, self.pointed).to_pylist()], np.int64
+            [leaf_of.get(text, -1) for text in written(values, self.pointed).to_pylist()], np.int64
         )
         node, wanted = node[value_of], number[label_of]
-        is_value = _nulls(values)[value_of]
+        is_value = nulls(values)[value_of]
         covered = star[label_of] | (missing[label_of] & is_value)
         while (climbing := node >= 0).any():
             covered |= climbing & (self._label[node] == wanted)
@@ -418,8 +301,8 @@ class TreeLabels(PublishedLabels):
     def _read(self, labels: Sequence[pa.Array]) -> tuple[Ints, Flags, Flags]:
         """The number of each label, that after the last for a missing one; missing; star."""
         (texts,) = labels
-        texts = _texts(texts)
-        missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
+        texts = written(texts)
+        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
         numbers, none = self._numbers, len(self._numbers)
         number = np.array([numbers.get(text, none) for text in texts.to_pylist()], np.int64)
         if ((number == none) & ~missing & ~star).any():
@@ -435,7 +318,7 @@ class PrefixLabels(PublishedLabels):
 
     def __init__(self, name: str, domain: pa.Array) -> None:
         super().__init__(name)
-        self._domain = _texts(domain)
+        self._domain = written(domain)
 
     @cached_property
     def _sorted(self) -> list[str]:
@@ -444,20 +327,20 @@ class PrefixLabels(PublishedLabels):
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
-        texts, values = _texts(labels[0]), _texts(values, self.pointed)
-        missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
+        texts, values = written(labels[0]), written(values, self.pointed)
+        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
         label = texts.take(pa.array(label_of))
         value = values.take(pa.array(value_of))
         begins = _begins(value, pc.utf8_rtrim(label, _STAR))
         fits = _flags(pc.less_equal(pc.utf8_length(value), pc.utf8_length(label)))
         whole = _flags(pc.equal(value, label))
         general = _flags(pc.ends_with(label, _STAR)) & begins & fits
-        is_missing = _nulls(value) & missing[label_of]
+        is_missing = nulls(value) & missing[label_of]
         return star[label_of] | is_missing | whole | general
 
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        texts = _texts(labels[0])
-        missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
+        texts = written(labels[0])
+        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
         domain, count = self._sorted, len(self._domain)
         general = _flags(pc.ends_with(texts, _STAR))
         under = np.ones(len(texts), np.int64)
@@ -486,7 +369,7 @@ class SetLabels(PublishedLabels):
 
     def __init__(self, name: str, domain: pa.Array) -> None:
         super().__init__(name)
-        self._domain = _texts(domain)
+        self._domain = written(domain)
 
     @cached_property
     def _place_of(self) -> dict[str, int]:
@@ -500,20 +383,20 @@ class SetLabels(PublishedLabels):
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
-        texts = _texts(labels[0])
-        missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
-        values = _texts(values, self.pointed)
+        texts = written(labels[0])
+        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        values = written(values, self.pointed)
         value = _places(values, self._domain)[value_of]
         label, member, _ = self._members(texts, missing)
         size = len(self._domain) + 1
         is_member = np.isin(label_of * size + value, label * size + member)
-        is_missing = _nulls(values)[value_of]
+        is_missing = nulls(values)[value_of]
         known = (value >= 0) & is_member
         return star[label_of] | (missing[label_of] & is_missing) | known
 
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        texts = _texts(labels[0])
-        missing, star = _nulls(texts), _flags(pc.equal(texts, _STAR))
+        texts = written(labels[0])
+        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
         _, _, members = self._members(texts, missing)
         domain = max(2, len(self._domain))
         ncp = np.where(members > 1, members / domain, 0.0)
@@ -583,102 +466,15 @@ class SetLabels(PublishedLabels):
 
 def _is_unordered(type_: pa.DataType) -> bool:
     """Whether values are published as a set where the job does not say how."""
-    return any(
-        is_type(type_)
-        for is_type in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_string_view,
-            pa.types.is_boolean,
-            pa.types.is_null,
-        )
-    )
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type of values that are compared: no dictionary, no half floats."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    return pa.float32() if pa.types.is_float16(type_) else type_
-
-
-def _comparable(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Values in a type; NaN is missing, and there is one zero."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if values.type != type_:
-        values = values.cast(type_)
-    if pa.types.is_floating(type_):
-        numbers = values.to_numpy(zero_copy_only=False) + type_.to_pandas_dtype()(0.0)
-        values = pa.array(numbers, type_, mask=np.isnan(numbers))
-    return values
-
-
-def _texts(values: pa.Array, pointed: bool = False) -> pa.Array:
-    """The values as they are written where a class has one of them.
-
-    ``pointed``: whole floating-point numbers end in ``.0``.
-    """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_floating(values.type):
-        texts = _comparable(values, _plain(values.type)).cast(pa.string())
-        return pc.replace_substring_regex(texts, r"^(-?[0-9]+)$", r"\1.0") if pointed else texts
-    return values if pa.types.is_string(values.type) else values.cast(pa.string())
-
-
-def _read(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The values of a type that texts stand for; raises ArrowInvalid if one stands for none."""
-    if texts.null_count == len(texts):
-        return pa.nulls(len(texts), type_)
-    if pa.types.is_time(type_):  # Arrow reads no times of day
-        moments = pc.binary_join_element_wise("1970-01-01", texts, " ")
-        return moments.cast(pa.timestamp(type_.unit)).cast(type_)
-    if pa.types.is_timestamp(type_) and type_.tz:
-        return _zoned(texts, type_)
-    return _comparable(texts.cast(type_), type_)
-
-
-def _zoned(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Moments with a zone. Before 1900 an offset has seconds, which the text does not show."""
-    read = texts.cast(type_)
-    if pc.all(pc.equal(read.cast(pa.string()), texts)).as_py() is not False:
-        return read
-    ticks = read.cast(pa.int64())
-    offset = pc.subtract(pc.local_timestamp(read).cast(pa.int64()), ticks)
-    minute = 60 * _TICKS[type_.unit]
-    offsets = offset.fill_null(0).to_numpy()
-    for unseen in (np.fmod(offsets, minute), np.mod(offsets, minute)):
-        moved = pc.subtract(ticks, pa.array(unseen)).cast(type_)
-        same = pc.fill_null(pc.equal(moved.cast(pa.string()), texts), False)
-        read = pc.if_else(same, moved, read)
-    return read
-
-
-def _line(values: pa.Array) -> Floats:
-    """Values as numbers, moments as days or ticks."""
-    if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
-        values = values.cast(pa.int32())
-    elif pa.types.is_temporal(values.type):
-        values = values.cast(pa.int64())
-    numbers: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _ranks(values: pa.Array) -> Ints:
-    """(values,) numbers from 1 that ascend with the values, 0 for the missing one."""
-    encoded = values.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    rank = np.zeros(len(order) + 1, np.int64)
-    rank[order] = np.arange(1, len(order) + 1)
-    places: Ints = encoded.indices.cast(pa.int64()).fill_null(len(order)).to_numpy()
-    return rank[places]
+    kinds = pa.types
+    is_text = kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_)
+    return bool(is_text or kinds.is_boolean(type_) or kinds.is_null(type_))
 
 
 def _places(texts: pa.Array, domain: pa.Array) -> Ints:
     """(texts,) the place of each in the domain; -1 if it is not there."""
     found: Ints = pc.index_in(texts, value_set=domain).cast(pa.int64()).fill_null(-1).to_numpy()
-    return np.where(_nulls(texts), -1, found)
+    return np.where(nulls(texts), -1, found)
 
 
 def _begins(texts: pa.Array, prefixes: pa.Array) -> Flags:
@@ -691,11 +487,6 @@ def _begins(texts: pa.Array, prefixes: pa.Array) -> Flags:
         ],
         bool,
     )
-
-
-def _nulls(values: pa.Array) -> Flags:
-    nulls: Flags = values.is_null().to_numpy(zero_copy_only=False)
-    return nulls
 
 
 def _flags(values: pa.Array) -> Flags:

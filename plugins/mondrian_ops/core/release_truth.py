@@ -24,6 +24,7 @@ from mondrian_ops.core.column_types import same_values
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_loss import columns_of
+from mondrian_ops.core.release_scales import nulls
 from mondrian_ops.native.label_pairs import mark_pairs
 
 __all__ = ["PartTruth", "Read"]
@@ -123,7 +124,7 @@ class PartTruth:
             real = self._real(rows, batch.num_rows)
             rows += batch.num_rows
             if len(arrays) > 1:
-                empty.append((_nulls(arrays[0]) & _nulls(arrays[1]))[place])
+                empty.append((nulls(arrays[0]) & nulls(arrays[1]))[place])
             if real is not None:
                 place, source = place[real], source[real]
             pairs.add(arrays, place, source)
@@ -136,7 +137,7 @@ class PartTruth:
         without = np.concatenate([np.zeros(0, bool), *empty])
         if not without.any():
             return None
-        present = ~_nulls(values)[codes[self._order]]
+        present = ~nulls(values)[codes[self._order]]
         if self.made_up is not None:
             present = present & ~self.made_up
         return (without, present) if (without & present).any() else None
@@ -277,7 +278,7 @@ def _narrow(count: int) -> Any:
 
 def _distances(array: pa.Array, least: int, most: int) -> tuple[NDArray[Any], pa.Array]:
     count = most - least + 1
-    missing = _nulls(array) if array.null_count else None
+    missing = nulls(array) if array.null_count else None
     numbers = (array.fill_null(least) if array.null_count else array).to_numpy()
     # Subtraction of unsigned numbers wraps around, so that the distance is right.
     unsigned = numbers.view(f"u{numbers.itemsize}")
@@ -331,11 +332,6 @@ def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def _is_dictionary(column: pa.Array) -> bool:
     return bool(pa.types.is_dictionary(column.type))
-
-
-def _nulls(values: pa.Array) -> Flags:
-    nulls: Flags = values.is_null().to_numpy(zero_copy_only=False)
-    return nulls
 
 
 def _are_same(published: pa.Array, source: pa.Array) -> bool:
