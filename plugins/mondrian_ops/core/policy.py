@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import Options, option, wrong
+from mondrian_ops.core.widths import as_width
 
 __all__ = [
     "Approval",
@@ -80,6 +81,13 @@ class Policy(Options):
     max_c: float | None = option(
         None, text="The maximum `c`.", above=0, only_with={"diversity": ("recursive",)}
     )
+    l_width: Mapping[str, str] = option(
+        {},
+        text="The minimum `l_width` of a sensitive number or date, by its name or a pattern of it. A "
+        "job that publishes the column must list it under `sensitive`, or as an identifier.",
+        noun="a column and a width",
+        needs="min_l",
+    )
     max_t: float | None = option(None, text="The maximum `t`.", above=0, maximum=1)
     t_distance: Literal["equal", "ordered", "hierarchical"] = option(
         "equal", text="The distance of `t`; `equal` meets the others.", needs="max_t"
@@ -135,8 +143,8 @@ class Policy(Options):
     approval: Approval = option(Approval(), text="Who approves the release.")
 
     def check(self, path: str) -> None:
-        """Raise JobError for a role or an engine that there is not, a c without a bound, or an
-        overlap of people whom each job may tell apart by other columns."""
+        """Raise JobError for a role, a width or an engine that there is not, a c without a bound,
+        or an overlap of people whom each job may tell apart by other columns."""
         if self.diversity == "recursive" and self.max_c is None:
             raise wrong(f"{path}.max_c", "is required by diversity: recursive")
         if self.overlap != "ignore" and not self.tells_apart_by:
@@ -148,11 +156,24 @@ class Policy(Options):
         for pattern, role in self.roles.items():
             if role not in ROLES:
                 raise wrong(f"{path}.roles.{pattern}", f"{role!r} is not one of {', '.join(ROLES)}")
+        for pattern, text in self.l_width.items():
+            as_width(text, f"{path}.l_width.{pattern}")
+            role = self.roles.get(pattern, "sensitive")
+            if role != "sensitive":
+                raise wrong(
+                    f"{path}.l_width.{pattern}",
+                    f"is for sensitive columns, and the role is {role}; remove one of the two",
+                )
         for at, engine in enumerate(self.engines):
             if engine not in _ENGINES:
                 raise wrong(
                     f"{path}.engines[{at}]", f"{engine!r} is not one of {', '.join(_ENGINES)}"
                 )
+
+    @property
+    def roles_required(self) -> dict[str, str]:
+        """The roles by column or pattern; columns with a width are sensitive."""
+        return {**dict.fromkeys(self.l_width, "sensitive"), **self.roles}
 
     @property
     def tells_apart_by(self) -> list[str]:
@@ -286,6 +307,7 @@ def shortfalls(policy: Policy, job: Job) -> Iterator[str]:
     Locations are left out; ``storage.policies`` compares them.
     """
     yield from _k_and_diversity(policy, job)
+    yield from _widths(policy, job)
     yield from _closeness(policy, job)
     yield from _limits(policy, job)
     yield from _data(policy, job)
@@ -320,6 +342,19 @@ def _k_and_diversity(policy: Policy, job: Job) -> Iterator[str]:
     if job.missing_sensitive == "value":
         required = f"min_l: {least:g} of known values"
         yield short(policy, "missing_sensitive", "is value", required, "set no_value")
+
+
+def _widths(policy: Policy, job: Job) -> Iterator[str]:
+    """The sensitive columns whose similar values need not be as far apart as the policy says."""
+    for pattern, least in policy.l_width.items():
+        for column in job.sensitive:
+            asked = job.l_width.get(column)
+            if not _matches(column, pattern) or (
+                asked is not None and as_width(asked).covers(as_width(least))
+            ):
+                continue
+            required, remedy = f"l_width of {pattern}: {least}", f"set {least} or a wider one"
+            yield short(policy, f"l_width.{column}", _is(asked), required, remedy)
 
 
 def _closeness(policy: Policy, job: Job) -> Iterator[str]:
@@ -389,10 +424,11 @@ def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator
     # Without a header the names of columns are values, so only the job's own are shown.
     is_named = listed != "unlisted"
     problem = f"has {within or column!r}" if is_named else "publishes a column as it is"
-    roles = {name: role for name, role in policy.roles.items() if _matches(column, name)}
+    roles = {name: role for name, role in policy.roles_required.items() if _matches(column, name)}
     for pattern, role in roles.items():
         if listed not in ROLES[role]:
-            required = f"the role {pattern}: {role}"
+            key = "the role" if pattern in policy.roles else "l_width, and so the role"
+            required = f"{key} {pattern}: {role}"
             remedy = f"list the column under {ROLES[role][0]}, or leave it out"
             yield short(policy, listed, problem, required, remedy)
     is_whole = within in ("", column)  # the fields of a column that may be published may be, too

@@ -156,6 +156,18 @@ def test_rows_that_wait_for_many_nights_keep_their_policies(clinic: Clinic) -> N
     assert clinic.night("visitors", 100)["policies"] == ["patients", "visitors"]
 
 
+def test_a_width_is_kept_with_them(clinic: Clinic) -> None:
+    """Ages are told to five years, so they are a sensitive column here."""
+    clinic.decree({"min_k": 50, "min_l": 2, "l_width": {"age": "5"}})
+    ages = {"quasi_identifiers": ["zip=prefix", "sex"], "sensitive": ["age"]}
+    assert clinic.night("patients", 30, **ages, l_width={"age": "6"})["outcome"]["state"] == "held"
+    clinic.decree(None, None)
+    for width in ({}, {"age": "4"}):
+        with pytest.raises(JobError, match=r"^l_width\.age: .* requires l_width of age: 5; set 5"):
+            clinic.night("visitors", 100, **ages, l_width=width)
+    assert clinic.night("visitors", 100, **ages, l_width={"age": "5"})["policies"] == ["patients"]
+
+
 ROLES = {"came": "identifier"}
 
 

@@ -30,6 +30,7 @@ def short(floor: dict, job: dict) -> str:
 
 ENTROPY = {"min_l": 2, "diversity": "entropy"}
 RECURSIVE = {"min_l": 2, "diversity": "recursive", "max_c": 3}
+WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,21 @@ RECURSIVE = {"min_l": 2, "diversity": "recursive", "max_c": 3}
         (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3), ""),
         (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3.1), "c"),
         (RECURSIVE, with_sensitive(l=2, diversity="entropy"), "diversity"),
+        (WIDE, with_sensitive(l=2), "l_width.income"),
+        (WIDE, with_sensitive(l=2, l_width={"income": "9 %"}), "l_width.income"),
+        (WIDE, with_sensitive(l=2, l_width={"income": "500"}), "l_width.income"),
+        (WIDE, with_sensitive(l=2, l_width={"income": "10 %"}), ""),
+        (WIDE, with_sensitive(l=2, l_width={"income": "20 %"}), ""),
+        (WIDE, minimal(), "l"),
+        (WIDE, with_sensitive(), "l l_width.income"),
+        # Neither a quasi-identifier nor a column published as it is has a width.
+        (WIDE, minimal(quasi_identifiers=["income"], sensitive=["x"], l=2), "quasi_identifiers"),
+        (WIDE, minimal(identifiers=["income"], sensitive=["x"], l=2), ""),
+        (
+            {"min_l": 2, "l_width": {"IN*": "1 day", "income": "500"}},
+            with_sensitive(l=2, l_width={"income": "36 hours"}),
+            "l_width.income",
+        ),
         ({"max_t": 0.2}, with_sensitive(), "t"),
         ({"max_t": 0.2}, with_sensitive(t=0.3), "t"),
         ({"max_t": 0.2}, with_sensitive(t=0.2), ""),
@@ -186,6 +202,22 @@ def test_a_field_has_a_role_inside_a_column_too():
     assert sentence.startswith("sensitive: has 'person'")
 
 
+def test_a_column_whose_width_is_required_is_not_published_without_one():
+    floor = policy(**WIDE)
+    publishing = Job.from_dict(minimal(unlisted="publish", sensitive=["x"], l=2))
+    (sentence,) = misused(floor, publishing, "income")
+    assert sentence == (
+        "unlisted: publishes a column as it is, and the policy 'people' requires l_width, and so "
+        "the role inc*: sensitive; list the column under sensitive, or leave it out"
+    )
+    job = Job.from_dict(with_sensitive(l=2, l_width={"income": "5 %"}))
+    (sentence,) = shortfalls(floor, job)
+    assert sentence == (
+        "l_width.income: is 5 %, and the policy 'people' requires l_width of inc*: 10 %; set 10 % "
+        "or a wider one"
+    )
+
+
 def test_of_two_roles_both_hold():
     both = {"*_id": "identifier", "patient_id": "quasi_identifier"}
     assert short({"roles": both}, minimal(quasi_identifiers=["patient_id"])) == "quasi_identifiers"
@@ -217,6 +249,26 @@ def test_a_shortfall_names_policy_key_value_and_remedy():
         (
             [{"name": "a", "inputs": ["/in"], "roles": {"ssn": "identifiers"}}],
             r"policies\[0\].roles.ssn: 'identifiers' is not one of",
+        ),
+        (
+            [{"name": "a", "inputs": ["/in"], "l_width": {"pay": "10 %"}}],
+            r"policies\[0\].l_width: needs min_l",
+        ),
+        (
+            [{"name": "a", "inputs": ["/in"], "min_l": 2, "l_width": {"pay": "wide"}}],
+            r"policies\[0\].l_width.pay: must be a width, such as 10 %",
+        ),
+        (
+            [
+                {
+                    "name": "a",
+                    "inputs": ["/in"],
+                    "min_l": 2,
+                    "l_width": {"pay": "5"},
+                    "roles": {"pay": "quasi_identifier"},
+                }
+            ],
+            r"policies\[0\].l_width.pay: is for sensitive columns, .* role is quasi_identifier",
         ),
         ([{"name": "a", "inputs": ["/in"], "engines": ["dask"]}], r"engines\[0\]: 'dask'"),
         ([{"name": "a", "inputs": ["/in"], "others": "drop"}], r"\[0\].others: needs roles"),
@@ -275,6 +327,8 @@ def test_policies_of_one_population_tell_people_apart_alike(other):
 def test_a_policy_that_was_kept_is_the_same():
     said = {
         "min_k": 50,
+        "min_l": 2,
+        "l_width": {"income": "10 %"},
         "roles": ROLES,
         "others": "drop",
         "engines": ["local"],
