@@ -83,8 +83,8 @@ class Policy(Options):
     )
     l_width: Mapping[str, str] = option(
         {},
-        text="The minimum `l_width` of a sensitive number or date, by its name or a pattern of it. A "
-        "job that publishes the column must list it under `sensitive`, or as an identifier.",
+        text="The minimum `l_width` of sensitive numbers and dates, by a name or a pattern of it. "
+        "A job that publishes the column must list it under `sensitive`, or as an identifier.",
         noun="a column and a width",
         needs="min_l",
     )
