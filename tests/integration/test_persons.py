@@ -358,13 +358,13 @@ def test_a_published_release_is_verified_by_rows_and_says_so(parted, tmp_path, c
     found = pipeline.verify(parted.job, parted.job.output)
     assert found["passed"]
     assert found["checked"][0] == "k-anonymity, k = 5 in rows, not persons"
-    assert "counts rows here" in found["notes"][0]
+    assert "k and l count rows here" in found["notes"][0]
     (tmp_path / "job.json").write_text(
         '{"input": "x", "output": "y", "k": 5, "entity_id": "person", "sensitive": ["income"],'
         ' "quasi_identifiers": ["age", "zip=set"]}'
     )
     assert main(["verify", parted.job.output, "--job", str(tmp_path / "job.json")]) == 0
-    assert "counts rows here" in capsys.readouterr().out
+    assert "k counts rows here" in capsys.readouterr().out
     plain = replace(parted.job, entity_id=None)
     assert pipeline.verify(plain, parted.job.output)["notes"] == []
 

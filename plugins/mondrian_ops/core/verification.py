@@ -278,6 +278,8 @@ def _requirements(
         if job.diversity == "recursive":
             title += f"c = {job.c:g}, "
         level = "" if job.l is None else f"l = {job.l:g}"
+        if job.l is not None and _counts_rows(job, rows_only):
+            level += _IN_ROWS
         if job.missing_sensitive == "value":
             level += ", missing values counted as one"
             counted, sizes = sensitive, classes.class_sizes
@@ -298,11 +300,21 @@ def _requirements(
     return requirements
 
 
+_IN_ROWS = " in rows, not persons"
+
+
+def _counts_rows(job: Job, rows_only: bool) -> bool:
+    """Whether l is that of rows, though the job counts persons, who may have several."""
+    if job.entity_id is None or job.follows_persons:  # of whom each has one row then
+        return False
+    return rows_only or job.recodes_columns
+
+
 def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> Requirement:
     """k rows (Samarati 2001) or, with an entity, rows of k persons (Wang and Fung 2006)."""
     title, measured = f"k-anonymity, k = {job.k}", classes.class_sizes
     if job.entity_id is not None and rows_only:
-        title = f"{title} in rows, not persons"
+        title += _IN_ROWS
     elif job.entity_id is not None:
         if classes.persons is None:
             raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")

@@ -30,7 +30,7 @@ __all__ = [
 
 
 _ROWS_ONLY = (
-    "k counts rows here, because a release does not tell which rows belong to one person; the "
+    "{} here, because a release does not tell which rows belong to one person; the "
     "persons were counted before publication (see verification in the release's report)"
 )
 
@@ -146,7 +146,10 @@ def verify(job: Job, release: str) -> dict[str, Any]:
             boundaries = series.boundaries_of(release)
         verdict = verification.check(count, job, hierarchies, rows_only=True, boundaries=boundaries)
     verdict = series.without_counterfeits(job, release, verdict, _counterfeits_of(job, release))
-    notes = [_ROWS_ONLY] if job.entity_id is not None else []
+    notes = []
+    if job.entity_id is not None:
+        of_rows = "k counts rows" if job.l is None else "k and l count rows"
+        notes.append(_ROWS_ONLY.format(of_rows))
     if job.series is not None and job.series.boundaries == "stable" and boundaries is None:
         notes.append(_NO_BOUNDARIES)
     return {

@@ -602,3 +602,25 @@ def test_what_counts_as_a_value_is_said_where_it_is_not_the_usual():
     part = pa.table({"q": [1, 1], "s": ["x", "y"]})
     text = verdict_of(part, l=2, missing_sensitive="value").checked[1]
     assert text == "distinct l-diversity of s, l = 2, missing values counted as one"
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows_only", "of_rows"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"l_width": {"s": "1"}}, True, True),
+        # Where columns are recoded as a whole, l counts rows before publication, too.
+        ({"algorithm": "tds", "quasi_identifiers": ["q=ladder:10"]}, False, True),
+        ({"entity_id": None}, True, False),
+    ],
+)
+def test_l_says_where_it_is_that_of_rows_and_not_of_persons(keys, rows_only, of_rows):
+    job = a_job(**{"k": 2, "l": 2, "sensitive": ["s"], "entity_id": "id", **keys})
+    table = pa.table({"q": ["a"] * 4, "s": [1, 2, 5, 9]})
+    counter = counter_of(job, ["q", "s"], rows_only=rows_only)
+    persons = pa.chunked_array([[1, 2, 3, 4]]) if job.entity_id and not rows_only else None
+    counter.add(table, persons=persons)
+    _, *diversity = check(counter.result(), job, rows_only=rows_only).checked
+    assert diversity and all(each.endswith("l = 2 in rows, not persons") is of_rows
+                             for each in diversity)  # fmt: skip

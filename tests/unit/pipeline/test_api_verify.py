@@ -69,6 +69,10 @@ def test_a_release_does_not_say_whose_rows_its_rows_are(release):
     assert verdict["passed"]
     (note,) = verdict["notes"]
     assert note.startswith("k counts rows here")
+    verdict = verified(release, entity_id="person", sensitive=["ill"], l=2)
+    (note,) = verdict["notes"]
+    assert note.startswith("k and l count rows here")
+    assert verdict["checked"][1] == "distinct l-diversity of ill, l = 2 in rows, not persons"
 
 
 def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
