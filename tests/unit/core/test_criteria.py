@@ -190,6 +190,28 @@ def test_the_salary_example_of_li_2007():
             assert privacy.holds(3, [counts], [domain]) is expected
 
 
+# Missing, 1 and 2 as often. With the missing value before 1, classes of 1 are in the middle.
+PLACE_OF_MISSING = [([1, 1], 1 / 3), ([2, 2], 1 / 2), ([None, None], 1 / 2), ([None, 1], 1 / 4)]
+
+
+@pytest.mark.parametrize(("group", "distance"), PLACE_OF_MISSING, ids=str)
+def test_the_missing_value_stands_before_the_least_one(group, distance):
+    """For the cutting, which has code 0 for it, and for the check."""
+    domain = SensitiveDomain("s", pa.array([1, 2]), np.array([4, 4, 4]))
+    assert domain.missing
+    counts = np.bincount(domain.encode(pa.array(group, pa.int64())), minlength=3)
+    for t, expected in ((distance + 0.001, True), (distance - 0.001, False)):
+        privacy = Privacy(KAnonymity(2), (TCloseness("s", t, "ordered"),))
+        assert privacy.holds(2, [counts], [domain]) is expected
+    others = list((Counter([None, 1, 2] * 4) - Counter(group)).elements())
+    part = pa.table({"q": ["a"] * len(group) + ["b"] * len(others), "s": group + others})
+    keys = {"k": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], "t": 0.9}
+    job = Job.from_dict({**keys, "t_distance": "ordered"}, paths_required=False)
+    counter = verification.counter_of(job, part.column_names)
+    counter.add(part)
+    assert verification.check(counter.result(), job).achieved["t"] == pytest.approx(distance)
+
+
 def test_every_sensitive_column_must_satisfy():
     one = SensitiveDomain("a", pa.array(["x", "y"]), np.array([2, 2]))
     two = SensitiveDomain("b", pa.array(["x", "y"]), np.array([2, 2]))
