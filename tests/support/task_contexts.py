@@ -10,11 +10,12 @@ from uuid import UUID
 from airflow.sdk import DAG
 
 from mondrian_ops import storage
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.core.job import Job
+from mondrian_ops.operators.base import MondrianOperator, work_of
 
 ID = UUID("01932d8e-0000-7000-8000-000000000001")
 
-__all__ = ["Instance", "Store", "begun_work", "task_context"]
+__all__ = ["Instance", "Store", "begun_work", "read_job", "task_context"]
 
 
 class Store(dict):
@@ -74,6 +75,11 @@ def task_context() -> dict[str, Any]:
         "task_state_store": Store(),
         "ti": Instance(id=ID, task_id="t", map_index=-1, stats_tags=tags, xcoms={}, ended={}),
     }
+
+
+def read_job(job: Any) -> Job:
+    """The job as a task reads it."""
+    return MondrianOperator(task_id="t", job=job).read_job()
 
 
 def begun_work(context: dict[str, Any], job: Any, task: str | None = None) -> storage.WorkDir:

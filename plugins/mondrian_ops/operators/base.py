@@ -35,7 +35,6 @@ __all__ = [
     "made_by",
     "number_of",
     "owner_of",
-    "read_job",
     "release_name",
     "requested",
     "whole_of",
@@ -110,13 +109,23 @@ class MondrianOperator(BaseOperator):
         return release_name(self.job)
 
     def read_job(self, job: Any = None, *, publishes: bool = True) -> Job:
-        """The operator's job, or another, with its connections; see :func:`read_job`."""
-        read = read_job(
-            self.job if job is None else job,
-            spark_conn_id=self.spark_conn_id,
-            storage_conn_id=self.storage_conn_id,
-            publishes=publishes,
-        )
+        """The operator's job, or another, with its connections, held to this Airflow's policies.
+
+        ``publishes``: whether it is to publish rows. From here on this process reaches locations
+        as Airflow's settings and connections say. Raises JobError if the job is invalid, names a
+        location that this Airflow does not allow, or asks less than a policy requires.
+        """
+        from mondrian_ops import storage
+        from mondrian_ops.hooks.settings import use_settings
+
+        use_settings()
+        given = self.job if job is None else job
+        if isinstance(given, Mapping) and "file" in given:
+            loaded = storage.load_job(given["file"], given.get("set", ()), given.get("defaults"))
+        else:
+            loaded = storage.load_job(given)
+        loaded = storage.with_connections(loaded, self.spark_conn_id, self.storage_conn_id)
+        read = storage.check_job(loaded, publishes=publishes)
         if self.begins_run:
             self.known_job = read
         return read
@@ -130,7 +139,7 @@ class MondrianOperator(BaseOperator):
         be another by now: its file was edited, or a template renders to something else. A warning
         in the log names the options that differ.
 
-        Raises JobError as :func:`read_job`; StorageError if the working files vanished, or are
+        Raises JobError as :meth:`read_job`; StorageError if the working files vanished, or are
         those of another run.
         """
         from mondrian_ops import storage
@@ -229,31 +238,6 @@ def release_name(job: object) -> str:
         return PurePath(str(job)).name
     output = PurePath(str(job.get("output") or ""))
     return str(job.get("name") or PurePath(*output.parts[-2:]))
-
-
-def read_job(
-    job: Any,
-    *,
-    spark_conn_id: str | None = None,
-    storage_conn_id: str | None = None,
-    publishes: bool = True,
-) -> Job:
-    """The job that rendered arguments of an operator describe, held to this Airflow's policies.
-
-    ``publishes``: whether it is to publish rows. From here on this process reaches locations as
-    Airflow's settings and connections say. Raises JobError if the job is invalid, names a location
-    that this Airflow does not allow, or asks less than a policy requires.
-    """
-    from mondrian_ops import storage
-    from mondrian_ops.hooks.settings import use_settings
-
-    use_settings()
-    if isinstance(job, Mapping) and "file" in job:
-        loaded = storage.load_job(job["file"], job.get("set", ()), job.get("defaults"))
-    else:
-        loaded = storage.load_job(job)
-    loaded = storage.with_connections(loaded, spark_conn_id, storage_conn_id)
-    return storage.check_job(loaded, publishes=publishes)
 
 
 def _differing(one: Job, other: Job) -> list[str]:

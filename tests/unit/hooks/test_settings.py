@@ -13,7 +13,7 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.hooks import settings
 from mondrian_ops.hooks.provider_info import get_provider_info
-from mondrian_ops.operators import base
+from task_contexts import read_job
 
 
 def test_the_defaults_are_those_that_airflow_is_told(monkeypatch):
@@ -76,9 +76,9 @@ def test_the_limits_and_the_jobs_of_a_task_have_one_base(monkeypatch, tmp_path):
     monkeypatch.chdir("/")
     job = {"input": "data/people", "output": "out/people", "k": 2, "quasi_identifiers": ["age"]}
     try:
-        assert base.read_job(job).input == str(tmp_path / "data" / "people")
+        assert read_job(job).input == str(tmp_path / "data" / "people")
         with pytest.raises(JobError, match=f"input: {tmp_path}/other is not allowed"):
-            base.read_job({**job, "input": "other"})
+            read_job({**job, "input": "other"})
     finally:
         storage.use_policy(None)
 
@@ -92,9 +92,9 @@ def test_a_job_file_may_lie_where_dag_files_do(monkeypatch, tmp_path):
             file = tmp_path / folder / "job.yaml"
             file.parent.mkdir(parents=True)
             file.write_text(json.dumps(job))
-            assert base.read_job(str(file)).input == str(tmp_path / "data" / "a")
+            assert read_job(str(file)).input == str(tmp_path / "data" / "a")
             with pytest.raises(JobError, match=r"input: .* is not allowed"):
-                base.read_job({**job, "input": str(file)})
+                read_job({**job, "input": str(file)})
     finally:
         storage.use_policy(None)
 

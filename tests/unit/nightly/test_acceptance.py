@@ -16,11 +16,10 @@ from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.nightly.acceptance import accept_changes
 from mondrian_ops.nightly.landing import Drop
 from mondrian_ops.operators import PartitionOperator
-from mondrian_ops.operators.base import read_job
 from mondrian_ops.pipeline import contract
 from recording_notifier import RecordingNotifier
 from releases import recorded_releases
-from task_contexts import task_context
+from task_contexts import read_job, task_context
 
 ANN = SimpleNamespace(triggering_user_name="ann")
 

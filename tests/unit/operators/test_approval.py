@@ -30,13 +30,12 @@ from mondrian_ops.operators import (
 )
 from mondrian_ops.operators import wrap_up as wrapping_up
 from mondrian_ops.operators.airflow_record import Answer
-from mondrian_ops.operators.base import read_job
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import Report, render_html
 from recording_notifier import RecordingNotifier
 from releases import recorded_releases
 from report_samples import make
-from task_contexts import begun_work
+from task_contexts import begun_work, read_job
 from teardowns import clean_up_after
 from waiting_questions import AT, installed
 

@@ -26,7 +26,8 @@ from mondrian_ops.operators import (
     SpecializePartOperator,
     WrapUpOperator,
 )
-from mondrian_ops.operators.base import read_job, release_name, work_of
+from mondrian_ops.operators.base import release_name, work_of
+from task_contexts import read_job
 from teardowns import clean_up_after
 
 ALL = [

@@ -13,12 +13,12 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import pipeline, storage
 from mondrian_ops.operators import PartitionOperator
-from mondrian_ops.operators.base import announce_work, read_job, work_of
+from mondrian_ops.operators.base import announce_work, work_of
 from mondrian_ops.operators.release_records import record
 from mondrian_ops.task_groups import anonymize_each, anonymize_tasks
 from releases import recorded_releases
 from report_samples import make
-from task_contexts import begun_work
+from task_contexts import begun_work, read_job
 from teardowns import clean_up_after
 
 

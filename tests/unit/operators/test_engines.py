@@ -20,10 +20,10 @@ from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Result, SparkSubmitEngine
 from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.base import work_of
 from servers.processes import free_port
 from spark_master import spark_master
-from task_contexts import begun_work
+from task_contexts import begun_work, read_job
 
 
 @pytest.fixture

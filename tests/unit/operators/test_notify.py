@@ -9,11 +9,11 @@ from airflow.sdk import BaseNotifier
 
 from mondrian_ops.core.errors import InputError, PrivacyError
 from mondrian_ops.notifications import MESSAGE, SUBJECT
-from mondrian_ops.operators.base import read_job
 from mondrian_ops.operators.notify import Notifiers, notify, refusal_notified
 from mondrian_ops.report import Report
 from recording_notifier import RELEASE, RecordingNotifier
 from report_samples import STATES, make_in
+from task_contexts import read_job
 
 
 class Failing(BaseNotifier):

@@ -16,8 +16,9 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.operators import GatherFragmentsOperator, PartitionOperator
 from mondrian_ops.operators import partition as module
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.base import work_of
 from mondrian_ops.operators.partition import check_fragments, slots_of
+from task_contexts import read_job
 
 APPLICATION = {"shape": "application"}
 

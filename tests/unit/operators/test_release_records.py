@@ -17,7 +17,6 @@ from handed_over import summary
 from mondrian_ops import pipeline
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
-from mondrian_ops.operators.base import read_job
 from mondrian_ops.operators.release_records import (
     record,
     record_frontier,
@@ -25,7 +24,7 @@ from mondrian_ops.operators.release_records import (
     release_url,
 )
 from report_samples import make
-from task_contexts import begun_work
+from task_contexts import begun_work, read_job
 
 FIGURES = {
     "achieved_k": 5,

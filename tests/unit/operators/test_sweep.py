@@ -13,7 +13,8 @@ from airflow.sdk.execution_time.comms import ErrorResponse
 
 from mondrian_ops import storage
 from mondrian_ops.operators import SweepOperator
-from mondrian_ops.operators.base import read_job, work_of
+from mondrian_ops.operators.base import work_of
+from task_contexts import read_job
 
 HOUR = timedelta(hours=1)
 
