@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from benchmarks.tables import Table, duration, gib
 
-__all__ = ["CLUSTER", "Cluster", "Costs", "Phase", "estimated", "phases"]
-
 ROWS = 10**10
 
 

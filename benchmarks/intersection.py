@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Attacker", "classes_of"]
-
 _ALL = ~np.uint64(0)
 
 

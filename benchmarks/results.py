@@ -11,8 +11,6 @@ from pathlib import Path
 
 from benchmarks.tables import Table
 
-__all__ = ["Part", "keep", "renew"]
-
 _HEAD = """# Measurements
 
 Made by `make bench`; `make bench ARGS="--only PART --renew"` measures one part anew. Required

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Peaks", "kind_of"]
-
 _EVERY_S = 1.0
 # Master and workers, which hold little and do nothing, are left out.
 _KINDS = (

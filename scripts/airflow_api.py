@@ -17,8 +17,6 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["FINISHED", "AirflowApi", "AirflowError"]
-
 FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 START_S = 240
 _OVER = frozenset({"success", "failed"})

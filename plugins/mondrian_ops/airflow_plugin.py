@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.catalogue import Catalogue
 
-__all__ = ["MondrianOpsPlugin"]
-
 _APP = PREFIX.removeprefix("/")  # relative to Airflow's own address
 _MAKING = Lock()
 _ICONS = {"icon": f"{_APP}/static/icon.svg", "icon_dark_mode": f"{_APP}/static/icon-dark.svg"}

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-__all__ = ["late_names"]
-
 
 def late_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """The ``__getattr__`` (PEP 562) of a package; ``names`` maps a module to the names it defines.

@@ -27,8 +27,6 @@ from types import ModuleType
 
 from mondrian_ops.cores import available_cores
 
-__all__ = ["import_lean", "limit_pyarrow"]
-
 _THREADS = "OPENBLAS_NUM_THREADS"
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead

@@ -5,19 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-__all__ = [
-    "PREFIX",
-    "RECORD",
-    "RECORD_HEADER",
-    "VIEW",
-    "action_path",
-    "dag_path",
-    "files_url",
-    "release_path",
-    "run_path",
-    "task_path",
-]
-
 PREFIX = "/mondrian_ops"
 """The path under which Airflow mounts the pages."""
 

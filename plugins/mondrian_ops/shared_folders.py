@@ -22,8 +22,6 @@ from typing import Any
 
 from mondrian_ops.core.errors import StorageError
 
-__all__ = ["Folder", "by_handle", "place_of"]
-
 _AS_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """To open a folder that this user may enter, but perhaps not list."""
 _HANDLES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["CANARIES", "canary_people"]
-
 CANARIES = ("Canaria", "Quasimodo", "77317731", "Secretus", "123-45-6789")
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
 
-__all__ = ["HIERARCHIES", "TREES", "coded_hierarchy"]
-
 TREES = {
     "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],
     "chain": ["a;A;AA;*", "b;A;AA;*", "c;C;CC;*"],  # nodes with one child

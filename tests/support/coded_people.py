@@ -11,8 +11,6 @@ from mondrian_ops.core.criteria import DistinctDiversity, KAnonymity, Privacy, S
 from mondrian_ops.core.generalization import Encoded
 from mondrian_ops.native.mondrian import INTERVAL, SET, TREE
 
-__all__ = ["coded_of", "history_of"]
-
 
 def coded_of(codes, values, *, k, l, kinds=(INTERVAL, SET, TREE)):  # noqa: E741
     """Rows of codes 0 to 19, each its own value; 0 is the missing one. Values: -1 is missing."""

@@ -16,8 +16,6 @@ from mondrian_ops.core.criteria import (
     TCloseness,
 )
 
-__all__ = ["satisfied"]
-
 
 def satisfied(criterion: Criterion, part: Counter, whole: Counter) -> bool:
     """Whether some rows satisfy a criterion; both count values, None is the missing one.

@@ -15,8 +15,6 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.release_count import ReleaseCount
 
-__all__ = ["CRITERIA", "ILLS", "figures_of", "job_of", "releases"]
-
 ILLS = Hierarchy.from_rows(
     [["flu", "lung", "*"], ["cold", "lung", "*"], ["gout", "joint", "*"], ["ulcer", "*"]], "ills"
 )

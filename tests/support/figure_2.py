@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from mondrian_ops.core.hierarchy import Hierarchy
 
-__all__ = ["FIGURE_2", "WORLD"]
-
 WORLD = Hierarchy.from_rows(
     [
         [country, region, "World"]

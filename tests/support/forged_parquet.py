@@ -6,20 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "CODECS",
-    "DELTA_BYTE_ARRAY",
-    "PLAIN",
-    "RLE_DICTIONARY",
-    "Column",
-    "Page",
-    "plain",
-    "runs",
-    "struct",
-    "varint",
-    "write",
-]
-
 CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "ZSTD": 6}
 PLAIN, RLE, DELTA_BYTE_ARRAY, RLE_DICTIONARY = 0, 3, 7, 8
 _MAGIC = b"PAR1"

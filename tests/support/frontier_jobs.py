@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from mondrian_ops import storage
 from mondrian_ops.core.job import Job
 
-__all__ = ["job_over", "people", "small_job"]
-
 
 def job_over(path: Path, folder: Path, **keys: Any) -> Job:
     """A job over a file of poker hands; keys change it."""

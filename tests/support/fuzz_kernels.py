@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from mondrian_ops.native import class_criteria, classes, counting, mondrian, top_down
 from mondrian_ops.native.class_criteria import NEAR, Criteria
 
-__all__ = ["kernels"]
-
 Given = TypeVar("Given", bound=tuple[Any, ...])
 
 _REFUSED = (TypeError, ValueError, MemoryError)

@@ -15,8 +15,6 @@ from mondrian_ops.core.plan import Plan
 from mondrian_ops.storage import load_job, open_source, read_hierarchy
 from mondrian_ops.storage.jobs import with_overrides
 
-__all__ = ["TARGETS"]
-
 
 @contextlib.contextmanager
 def _file(content: bytes, ending: str) -> Iterator[str]:

@@ -8,8 +8,6 @@ import pytest
 
 from servers.needs import NEEDS
 
-__all__ = ["GROUPS", "group_of", "in_order", "tier_of"]
-
 AIRFLOW = "tests that share an Airflow"
 APPROVALS = "tests of an Airflow with approvals"
 CELERY = "tests of an Airflow with Celery"

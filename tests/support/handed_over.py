@@ -6,8 +6,6 @@ from typing import Any
 
 from mondrian_ops.engines.handover import Fragment, Summary
 
-__all__ = ["fragment", "summary"]
-
 
 def fragment(number: int = 0, work: str = "w", **changes: Any) -> dict[str, Any]:
     """A fragment of five rows."""

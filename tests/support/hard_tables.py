@@ -23,8 +23,6 @@ from mondrian_ops import cli, pipeline
 from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.core.job import Job
 
-__all__ = ["CANARY", "WAYS", "attempt", "covers", "people"]
-
 # In identifiers, sensitive and other columns; no message, report or page may show them.
 CANARY = "Quasimodo"
 

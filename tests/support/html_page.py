@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-__all__ = ["Chart", "Page", "page_at"]
-
 VOID = {"meta", "link", "input", "br", "hr"}
 
 

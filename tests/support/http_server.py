@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-__all__ = ["Request", "http_server"]
-
 
 class Request(NamedTuple):
     """What a client asks."""

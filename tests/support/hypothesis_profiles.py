@@ -10,8 +10,6 @@ from typing import Any
 
 from hypothesis import settings
 
-__all__ = ["PROFILES", "examples", "register_profiles"]
-
 PROFILES = {"fast": 0.2, "soak": 20.0}
 """The factor of each profile: a test gets so many times the examples that it names."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["JOB", "ROWS", "people"]
-
 ROWS = 24
 JOB = {"k": 3, "quasi_identifiers": ["age"], "cut": "median", "unlisted": "publish"}
 

@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["write_job", "write_people"]
-
 
 def write_people(folder: Path) -> None:
     """Write ``people.parquet``: 400 people, whose names no message may show."""

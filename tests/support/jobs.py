@@ -7,8 +7,6 @@ from typing import Any
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
-__all__ = ["minimal", "one", "with_sensitive"]
-
 
 def minimal(**changes: Any) -> dict[str, Any]:
     """As few keys as a job can have."""

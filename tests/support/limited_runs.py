@@ -10,8 +10,6 @@ from mondrian_ops import pipeline, storage
 from mondrian_ops.core import resource_limits
 from mondrian_ops.engines.run import Run
 
-__all__ = ["limited_run"]
-
 
 @contextmanager
 def limited_run(folder: Path) -> Iterator[Run]:

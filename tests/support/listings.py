@@ -13,8 +13,6 @@ from mondrian_ops.storage import discovery
 from mondrian_ops.storage import source as sources
 from mondrian_ops.storage.files import FileInfo
 
-__all__ = ["Asked", "asked_by_phase"]
-
 
 @dataclass
 class Asked:

@@ -8,8 +8,6 @@ from typing import Any
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.job import Job
 
-__all__ = ["run_mapped", "travelled"]
-
 
 def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
     """Every part and fragment by itself, the last first; the report of the release."""

@@ -18,8 +18,6 @@ from mondrian_ops.native.arrays import Ints
 from mondrian_ops.native.class_criteria import Criteria
 from sanitized import SANITIZED
 
-__all__ = ["Gain", "Group", "Opened", "Tally", "classes_by", "no_criteria"]
-
 _PLACE = tempfile.TemporaryDirectory(prefix="mondrian_ops-probes-")
 _SOURCE = Path(__file__).with_suffix(".c")
 _INT, _POINTER, _DOUBLE = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double

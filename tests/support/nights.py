@@ -14,8 +14,6 @@ from mondrian_ops import pipeline
 from mondrian_ops.core.job import Job
 from mondrian_ops.datasets.people import people
 
-__all__ = ["Nights", "silent"]
-
 
 def silent(*_: Any) -> None:
     """Progress that nobody follows."""

@@ -15,8 +15,6 @@ import pytest
 
 from mondrian_ops.storage import store_access
 
-__all__ = ["ObjectStore", "connect"]
-
 _PAGE = 1000
 """Keys that one request lists, or deletes."""
 

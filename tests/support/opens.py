@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["opens_in"]
-
 _ACCESS, _CLOSE, _OPEN, _OVERFLOW = 0x1, 0x18, 0x20, 0x4000
 _HEAD = struct.Struct("iIII")
 

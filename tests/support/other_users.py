@@ -10,8 +10,6 @@ import pytest
 
 from mondrian_ops import shared_folders
 
-__all__ = ["give_away"]
-
 _STRANGER = 54_321
 
 

@@ -16,8 +16,6 @@ from mondrian_ops.core.sketch import Sketch
 from mondrian_ops.pipeline import overlap_check
 from waiting_runs import WaitingRun
 
-__all__ = ["PeopleRun", "publications", "sketch_of"]
-
 
 def sketch_of(numbers: Iterable[int]) -> Sketch:
     """The sketch of people whose hashes are these numbers."""

@@ -6,8 +6,6 @@ from airflow.sdk import BaseNotifier
 
 from mondrian_ops.notifications import HTML, SUBJECT
 
-__all__ = ["RELEASE", "RecordingNotifier"]
-
 RELEASE = {
     "dataset": "out/people",
     "state": "refused",

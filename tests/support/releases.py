@@ -13,9 +13,6 @@ from mondrian_ops.catalogue.tables import document, release, series
 from mondrian_ops.catalogue.tables import night as night_table
 from report_samples import make
 
-__all__ = ["SERIES", "entry", "entry_id", "keep", "keep_entry", "keep_series", "night",
-           "recorded_releases", "report_of"]  # fmt: skip
-
 SERIES = "/data/out/people/*"
 FIRST = datetime(2025, 1, 1, 2, 30, tzinfo=UTC)
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from mondrian_ops import report as reports
 
-__all__ = ["AT", "HOSTILE", "STATES", "make", "make_in", "summary"]
-
 AT = "2025-06-01T10:00:00+00:00"
 """When the releases of :func:`make_in` came to their state."""
 

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from mondrian_ops.native import build
 
-__all__ = ["SANITIZED", "environment", "fuzzed", "runtime", "sanitized"]
-
 SANITIZED = "MONDRIAN_OPS_SANITIZED"
 """Set where the kernels are watched: so are then those that a test compiles (native_probes)."""
 

@@ -32,8 +32,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.series import intersection
 from mondrian_ops.series.naming import name_of_series
 
-__all__ = ["KINDS_OF_SERIES", "RandomNights", "Seen", "random_nights"]
-
 _FIRST = date(2025, 1, 1)
 _TRIES = 8
 _ANEW = "run again from the partition task"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["SHARED", "shared_data"]
-
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["PEOPLE", "csv_file", "read", "write_declared"]
-
 PEOPLE = pa.table({"age": [31, 42, None, 19], "town": ["Rome", "Oslo", None, "Oslo"]})
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-__all__ = ["agree", "by_duckdb", "by_spark"]
-
 # Rows, classes, k, and the l of each sensitive column: a count of distinct values ignores nulls.
 _SQL = """
 select sum(size), count(*), min(size){least}

@@ -22,8 +22,6 @@ from mondrian_ops.engines.release_check import Counted, ReleaseCheck, counted_pa
 from mondrian_ops.engines.run import Run
 from mondrian_ops.storage import WorkDir
 
-__all__ = ["DAMAGES", "StagedRelease", "outcome"]
-
 
 class StagedRelease:
     """Parts of a release, each with the person of every row, as wrap-up finds them."""

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.storage import filesystem, write_file, write_part
 
-__all__ = ["names", "stage", "version_of", "version_on"]
-
 
 def stage(place: Any, version: int, parts: int = 2) -> Any:
     """Stage a release at a path or URL, which is returned; every row holds the version."""

@@ -15,8 +15,6 @@ from mondrian_ops.operators.base import MondrianOperator, work_of
 
 ID = UUID("01932d8e-0000-7000-8000-000000000001")
 
-__all__ = ["Instance", "Store", "begun_work", "read_job", "task_context"]
-
 
 class Store(dict):
     """What a task keeps over its tries."""

@@ -10,8 +10,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from mondrian_ops.task_groups import anonymize_tasks
 from task_contexts import task_context
 
-__all__ = ["TaskRun"]
-
 
 class TaskRun:
     """A run of the tasks that :func:`anonymize_tasks` makes; ``job`` is what each task is given.

@@ -9,8 +9,6 @@ from airflow.sdk import DAG
 
 from mondrian_ops.operators import CleanUpOperator, PartitionOperator
 
-__all__ = ["clean_up_after"]
-
 
 def clean_up_after(job: Any, *before: str) -> CleanUpOperator:
     """The task behind those with the ids ``before``, each of which follows the one before it."""

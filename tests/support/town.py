@@ -16,8 +16,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.datasets import Population
 from nights import silent
 
-__all__ = ["POPULATION", "PROTECTED", "K", "L", "Town"]
-
 K, L = 5, 2
 COLUMNS = ("person", "age", "zip", "sex", "diagnosis")
 POPULATION = Population(

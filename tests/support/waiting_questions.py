@@ -17,8 +17,6 @@ from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 from mondrian_ops.operators import airflow_record, questions
 from mondrian_ops.operators.airflow_record import AirflowRecord, Answer, Change
 
-__all__ = ["AT", "Airflow", "installed"]
-
 AT = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 

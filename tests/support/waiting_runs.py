@@ -6,8 +6,6 @@ from pathlib import Path
 
 from mondrian_ops import storage
 
-__all__ = ["WaitingRun"]
-
 
 class WaitingRun:
     """A run whose release was checked, and is to be published at ``place/name``."""

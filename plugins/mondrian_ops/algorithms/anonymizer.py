@@ -34,8 +34,6 @@ from mondrian_ops.native.classes import shuffle_classes
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.balance import Balanced
 
-__all__ = ["Anonymizer", "Counterfeits", "Released", "columns_to_read", "unlisted_columns"]
-
 REDACTED = "*"
 
 

@@ -26,8 +26,6 @@ from mondrian_ops.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.core.generalization import Classes
 from mondrian_ops.native import mondrian as native
 
-__all__ = ["Balanced", "balanced_classes"]
-
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 

@@ -39,8 +39,6 @@ from mondrian_ops.core.series_boundaries import (
 from mondrian_ops.core.values import after, read_value
 from mondrian_ops.native.arrays import Floats
 
-__all__ = ["NightBoundaries", "settle"]
-
 _NUMBERS = (16, 32, 64, 128, 256, 512, 1024)  # of boundaries per column
 _LOSS_ALLOWED = 1.1
 _LITTLE = 1e-3

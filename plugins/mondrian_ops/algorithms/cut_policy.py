@@ -19,8 +19,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.profile import Profile
 from mondrian_ops.native.mondrian import BLOCK
 
-__all__ = ["choose_policy", "pilot_k", "policy_of"]
-
 
 def choose_policy(
     job: Job, profile: Profile, hierarchies: Mapping[str, Hierarchy], pilot: pa.Table

@@ -18,8 +18,6 @@ from mondrian_ops.algorithms.mondrian import CodedRows
 from mondrian_ops.core.generalization import Classes
 from mondrian_ops.native import mondrian
 
-__all__ = ["MultiwayPolicy"]
-
 
 @dataclass(frozen=True)
 class MultiwayPolicy:

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.native import mondrian as native
 
-__all__ = ["Extents"]
-
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,6 @@ from mondrian_ops.core.frequency_set import FrequencySet, group, packed
 from mondrian_ops.core.plan import Plan
 from mondrian_ops.native.class_criteria import groups_satisfy
 
-__all__ = ["merge_neighbours", "merge_small", "merge_split_classes"]
-
 
 def merge_small(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
     """Merge each fragment that breaks a criterion with its neighbours.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.generalization import Classes, Published
 
-__all__ = ["Divided", "Holding"]
-
 
 class Divided(NamedTuple):
     """What becomes of the rows of a night.

@@ -25,8 +25,6 @@ from mondrian_ops.core.generalization import Classes
 from mondrian_ops.native import invariance as kernel
 from mondrian_ops.native import mondrian as native
 
-__all__ = ["NEW", "NOT_TONIGHT", "History", "Kept", "kept_classes", "words_to_arrow"]
-
 NEW, NOT_TONIGHT = -1, -2
 """In place of a class: who had none in the night before; whose row must not be published."""
 

@@ -24,8 +24,6 @@ from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import MISSING, CodedHierarchy
 from mondrian_ops.native.class_criteria import groups_satisfy
 
-__all__ = ["MAX_NODES", "Lattice", "Levels", "NodeClasses"]
-
 Levels = tuple[int, ...]
 
 MAX_NODES = 2**24

@@ -22,8 +22,6 @@ from mondrian_ops.native.class_criteria import Criteria, groups_satisfy
 from mondrian_ops.native.classes import shuffle_classes
 from mondrian_ops.native.counting import group_by_bits
 
-__all__ = ["CANDIDATES", "CodedRows", "CutPolicy", "Tree", "better_gain", "loss"]
-
 CANDIDATES = 3
 
 

@@ -21,8 +21,6 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.generalization import Attribute, Encoded
 from mondrian_ops.core.plan import Branch, Leaf, Plan
 
-__all__ = ["multidimensional", "quantile", "single"]
-
 
 def single() -> Plan:
     """One fragment that holds every row."""

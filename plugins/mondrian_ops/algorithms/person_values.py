@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.generalization import Classes
 
-__all__ = ["PersonsColumn", "joined"]
-
 _MOST_STEPS = 5000  # of a search; a class of which it is not known by then counts as failing
 
 _TOLERANCE = 1e-12  # l may be a fraction

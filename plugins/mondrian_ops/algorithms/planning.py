@@ -28,23 +28,6 @@ from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.profile import Profile, as_list, with_prefix
 from mondrian_ops.core.row_routing import Router
 
-__all__ = [
-    "PILOT_ROWS",
-    "Draft",
-    "LeafCounts",
-    "Slots",
-    "check_persons",
-    "choose_fragments",
-    "chosen_rows",
-    "counts_of",
-    "disclosure",
-    "draft",
-    "known_counts",
-    "leaf_of",
-    "persons_met",
-    "sample_size",
-]
-
 Hierarchies = Mapping[str, Hierarchy]
 
 PILOT_ROWS = 20_000

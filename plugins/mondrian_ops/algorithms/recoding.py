@@ -27,8 +27,6 @@ from mondrian_ops.core.job import Job
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.anonymizer import Anonymizer
 
-__all__ = ["Recoding", "choose_recoding", "first_phase_parts", "two_phase"]
-
 Nodes = NDArray[np.int32]
 
 

@@ -23,8 +23,6 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.frequency_set import FrequencySet
 from mondrian_ops.core.hierarchy import CodedHierarchy
 
-__all__ = ["SearchResult", "search"]
-
 Rank = tuple[float, int, Levels]
 """Loss, suppressed rows, levels."""
 

@@ -23,21 +23,6 @@ from mondrian_ops.core.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.core.job_sections import Tds
 from mondrian_ops.native import top_down
 
-__all__ = [
-    "Cuts",
-    "Level",
-    "Map",
-    "TwoPhase",
-    "TwoPhaseResult",
-    "information_gains",
-    "intermediate_k",
-    "loss",
-    "merged",
-    "partition",
-    "specialize",
-    "top",
-]
-
 Ints = NDArray[np.integer[Any]]
 Floats = NDArray[Any]  # NumPy's stubs give np.bincount integers even if its weights are floats
 

@@ -21,8 +21,6 @@ import sqlalchemy as sa
 from mondrian_ops.catalogue.tables import approval
 from mondrian_ops.core.errors import ApprovalError
 
-__all__ = ["ASKED", "CLOSED", "DECIDED", "USED", "Asked", "Instance", "find", "keep", "opened"]
-
 ASKED, DECIDED, USED, CLOSED = "asked", "decided", "used", "closed"
 """The states of a question. ``used``: its decision was carried out."""
 

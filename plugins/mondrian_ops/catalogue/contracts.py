@@ -22,22 +22,6 @@ from mondrian_ops.catalogue.tables import contract, contract_change, publication
 from mondrian_ops.core.contract import Change, Column, Contract
 from mondrian_ops.core.errors import StorageError
 
-__all__ = [
-    "SCOPE",
-    "Noted",
-    "Refused",
-    "accept",
-    "accepted",
-    "before",
-    "last",
-    "note",
-    "of_output",
-    "open_changes",
-    "refuse",
-    "take_back",
-    "unknown",
-]
-
 SCOPE = "contract:"
 """What the scopes of intentions begin with; the dataset follows."""
 

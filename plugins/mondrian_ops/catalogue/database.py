@@ -26,8 +26,6 @@ from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.regular_files import refuse_special
 
-__all__ = ["PATIENCE_S", "Catalogue"]
-
 PATIENCE_S = 90.0
 """How long to try to reach a PostgreSQL that is away, such as one that is restarted."""
 

@@ -13,8 +13,6 @@ from mondrian_ops.catalogue.publication import Intention
 from mondrian_ops.catalogue.tables import publication, sketch
 from mondrian_ops.core.sketch import Sketch
 
-__all__ = ["SCOPE", "People", "any_since", "note", "of_others"]
-
 SCOPE = "people"
 """The scope of the intentions to publish people."""
 

@@ -25,21 +25,6 @@ from mondrian_ops.catalogue.tables import (
 )
 from mondrian_ops.core.errors import StorageError
 
-__all__ = [
-    "Known",
-    "classes_in",
-    "file_away",
-    "known",
-    "left",
-    "make_current",
-    "note",
-    "packed",
-    "to_table",
-    "values",
-    "who_left",
-    "withdraw",
-]
-
 _AT_ONCE = 20_000
 _PIECE = 1_000_000  # persons: some 30 MB; PostgreSQL takes no value of more than 250 MB
 

@@ -20,8 +20,6 @@ from mondrian_ops.core.errors import StorageError
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.database import Catalogue
 
-__all__ = ["Place", "current", "use"]
-
 _CATALOGUE, _KEY = "MONDRIAN_OPS_CATALOGUE", "MONDRIAN_OPS_CATALOGUE_KEY"
 _DRIVERS = {"postgres": "postgresql+psycopg2", "postgresql": "postgresql+psycopg2"}
 

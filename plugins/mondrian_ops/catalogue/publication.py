@@ -28,18 +28,6 @@ from mondrian_ops.core.errors import MondrianOpsError
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.database import Catalogue
 
-__all__ = [
-    "Intention",
-    "State",
-    "confirm",
-    "intend",
-    "pending",
-    "publishing",
-    "settle",
-    "state_of",
-    "withdraw",
-]
-
 _log = logging.getLogger(__name__)
 
 

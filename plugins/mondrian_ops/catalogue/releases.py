@@ -11,10 +11,9 @@ import sqlalchemy as sa
 
 from mondrian_ops.catalogue.tables import document, release
 from mondrian_ops.core.dataset_name import dataset_name
-from mondrian_ops.report.document import JSON_NAME, Report, ReportError, json_content
+from mondrian_ops.report.document import JSON_NAME, Report, json_content
+from mondrian_ops.report.json_reading import ReportError
 from mondrian_ops.report.outcome import PUBLISHED
-
-__all__ = ["FRONTIER", "PUBLISHED", "find", "id_of", "keep", "keep_aside", "keep_reported"]
 
 FRONTIER = "frontier"
 """The state of an entry that is no release, but the figures of a frontier."""

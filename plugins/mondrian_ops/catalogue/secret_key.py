@@ -16,8 +16,6 @@ from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import sync
 from mondrian_ops.storage.regular_files import open_regular
 
-__all__ = ["fingerprint", "read"]
-
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")
 
 

@@ -9,28 +9,6 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
 
-__all__ = [
-    "FIGURES",
-    "PENDING",
-    "SCHEMA",
-    "VERSIONS",
-    "approval",
-    "contract",
-    "contract_change",
-    "document",
-    "key_table",
-    "metadata",
-    "night",
-    "night_persons",
-    "person",
-    "publication",
-    "release",
-    "sensitive_value",
-    "series",
-    "sketch",
-    "waiting",
-]
-
 SCHEMA = "0004"
 """The revision of the last migration."""
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = ["allowed_job", "takes_job", "takes_set", "user", "whole_rows"]
-
 
 def takes_job(parser: argparse.ArgumentParser) -> None:
     """Let a command take a job file and changes of its keys, which :func:`allowed_job` reads."""

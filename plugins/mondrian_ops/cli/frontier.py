@@ -11,8 +11,6 @@ from mondrian_ops.cli.arguments import allowed_job, takes_job, whole_rows
 from mondrian_ops.cli.output import write, write_json
 from mondrian_ops.cli.signals import SIGNALS
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command and its arguments."""

@@ -10,8 +10,6 @@ from mondrian_ops.cli.arguments import whole_rows
 from mondrian_ops.cli.output import write
 from mondrian_ops.core.errors import InputError
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command and its arguments."""

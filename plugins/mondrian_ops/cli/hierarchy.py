@@ -12,8 +12,6 @@ from mondrian_ops.cli.arguments import allowed_job, takes_job
 from mondrian_ops.cli.output import write
 from mondrian_ops.core.errors import StorageError
 
-__all__ = ["add"]
-
 _NO_NAME = re.compile(r"[^\w.-]")
 _MARKS = re.compile(r'[;,"\r\n]')
 

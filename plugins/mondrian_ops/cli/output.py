@@ -6,8 +6,6 @@ import json
 import sys
 from typing import Any
 
-__all__ = ["REFUSED", "fail", "write", "write_json"]
-
 REFUSED = 1
 """The exit status of a command that is refused or fails."""
 

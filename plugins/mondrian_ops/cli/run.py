@@ -17,8 +17,6 @@ from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
 if TYPE_CHECKING:
     from mondrian_ops.progress import Display
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the commands and their arguments."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from mondrian_ops.cli.output import write
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the commands and their arguments."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.progress import Progress
 
-__all__ = ["SIGNALS", "Terminated"]
-
 
 class Terminated(BaseException):
     """Raised by SIGTERM, so that working files are removed on the way out."""

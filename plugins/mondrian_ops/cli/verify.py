@@ -8,8 +8,6 @@ from typing import Any
 from mondrian_ops.cli.arguments import takes_set
 from mondrian_ops.cli.output import REFUSED, write, write_json
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command and its arguments."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["NO_VALUE", "Attacker", "Row"]
-
 NO_VALUE = NOBODY = 0
 
 

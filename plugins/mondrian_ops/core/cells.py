@@ -27,8 +27,6 @@ from mondrian_ops.core.values import (
 )
 from mondrian_ops.native.arrays import Floats, Ints
 
-__all__ = ["Boundaries", "Cells", "Grid"]
-
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01
 
 Json: TypeAlias = int | float | str | bool

@@ -13,17 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
-__all__ = [
-    "as_declared",
-    "declared_fields",
-    "extension_name",
-    "nested",
-    "plain_schema",
-    "plain_type",
-    "same_values",
-    "without_dictionaries",
-]
-
 _NAME, _METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _EXTENSIONS: Mapping[str, tuple[str, ...]] = {
     "arrow.bool8": (),

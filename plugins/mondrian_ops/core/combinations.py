@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.encoding import Indexed
 from mondrian_ops.core.frequency_set import FrequencySet, packed
 
-__all__ = ["CombinationTally", "Combinations"]
-
 
 @dataclass(frozen=True)
 class Combinations:

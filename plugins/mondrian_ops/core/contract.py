@@ -23,17 +23,6 @@ from mondrian_ops.core.named_types import is_text
 from mondrian_ops.core.profile import generalization_of
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
-__all__ = [
-    "LEFT_OUT",
-    "Change",
-    "Column",
-    "Contract",
-    "changes",
-    "completed",
-    "contract_of",
-    "named_types",
-]
-
 LEFT_OUT = "left out"
 _QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged"
 _REDACTED, _ENTITY = "redacted", "tells persons apart"

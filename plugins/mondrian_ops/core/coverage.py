@@ -19,8 +19,6 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 
-__all__ = ["Coverage", "coverage", "fitting"]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

@@ -24,19 +24,6 @@ from mondrian_ops.core.widths import Width, widths_of
 from mondrian_ops.native import class_criteria
 from mondrian_ops.native.class_criteria import satisfies
 
-__all__ = [
-    "Criterion",
-    "DistinctDiversity",
-    "DistinctPersons",
-    "EntropyDiversity",
-    "KAnonymity",
-    "Privacy",
-    "RecursiveDiversity",
-    "SensitiveDomain",
-    "SpreadDiversity",
-    "TCloseness",
-]
-
 
 @dataclass(frozen=True)
 class SensitiveDomain:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dataset_name", "dates_in", "day_digits"]
-
 # 2025-06-01, 20250601, 2025/06/01 and their like, and a time of day after them. With other digits
 # beside it, or an impossible month or day, it is a number.
 _DATE = re.compile(

@@ -35,8 +35,6 @@ from mondrian_ops.core.encoding import as_array, encode_ranks, indexed, value_ty
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.persons import LeafPersons, digests
 
-__all__ = ["Finding", "Followed", "Survey", "Watch", "comparable", "confirmed", "survey"]
-
 NEARLY = 0.9
 """Lambda or xi from which on a column gives a quasi-identifier away. Of two equally frequent
 values it is 95 % of the rows; of normally distributed columns, a correlation of 0.994."""

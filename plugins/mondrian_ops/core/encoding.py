@@ -17,21 +17,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import InputError
 
-__all__ = [
-    "Codes",
-    "Indexed",
-    "as_array",
-    "code_dtype",
-    "combined",
-    "days",
-    "encode_known",
-    "encode_ranks",
-    "indexed",
-    "positions",
-    "ticks_per_day",
-    "value_type",
-]
-
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 _TICKS_PER_DAY = {

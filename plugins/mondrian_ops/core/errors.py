@@ -14,20 +14,6 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
-__all__ = [
-    "ApprovalError",
-    "HierarchyError",
-    "InputError",
-    "JobError",
-    "KernelsError",
-    "MondrianOpsError",
-    "PrivacyError",
-    "StorageError",
-    "UnattainableError",
-    "did_you_mean",
-    "values_withheld",
-]
-
 
 class MondrianOpsError(Exception):
     """Base of every error this package raises on purpose; always final."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DecimalUnits"]
-
 
 class DecimalUnits:
     """Decimal fractions as whole numbers of a unit, so that the edges of intervals are exact.

@@ -48,8 +48,6 @@ from mondrian_ops.core.plan import (
 )
 from mondrian_ops.core.values import read_value
 
-__all__ = ["Disclosure"]
-
 _NAMED_LEAVES = 6
 _SHARE_DIGITS = 3  # a tenth of a per cent
 _LEAST_SHARE = 0.001

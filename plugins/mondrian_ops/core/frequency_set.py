@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.native import counting
 
-__all__ = ["FrequencySet", "group", "packed", "places"]
-
 Words = NDArray[np.uint64]
 _BITS = 64
 

@@ -49,18 +49,6 @@ from mondrian_ops.native import mondrian
 from mondrian_ops.native.arrays import Floats, Ints
 from mondrian_ops.native.classes import distinct_per_class, extents
 
-__all__ = [
-    "Attribute",
-    "Classes",
-    "Encoded",
-    "IntervalAttribute",
-    "Published",
-    "SetAttribute",
-    "TreeAttribute",
-    "kernel_rows",
-    "no_leaves",
-]
-
 
 @dataclass(frozen=True)
 class Encoded:

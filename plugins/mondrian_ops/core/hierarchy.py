@@ -19,8 +19,6 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import HierarchyError
 from mondrian_ops.core.exact_intervals import DecimalUnits
 
-__all__ = ["MISSING", "STAR", "CodedHierarchy", "Hierarchy", "Nodes"]
-
 Nodes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

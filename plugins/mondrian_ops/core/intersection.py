@@ -14,8 +14,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Remainder", "Tonight", "follow", "unbalanced"]
-
 Words = NDArray[np.uint64]
 
 _BITS = 64

@@ -33,8 +33,6 @@ from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.series_options import Series
 from mondrian_ops.core.source_options import READING, TYPES, Csv, Type
 
-__all__ = ["Job"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job(Options):

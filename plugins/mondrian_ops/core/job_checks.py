@@ -13,8 +13,6 @@ from mondrian_ops.core.widths import widths_of
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = ["check_job", "refuse_template", "with_codes"]
-
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 

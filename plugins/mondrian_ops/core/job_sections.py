@@ -11,19 +11,6 @@ from typing import Literal
 
 from mondrian_ops.core.options import ROWS_OR_SHARE, Options, option, rows_of
 
-__all__ = [
-    "ALGORITHM",
-    "APPROVAL",
-    "PARTITIONING",
-    "PRIVACY",
-    "SPARK",
-    "DiMondrian",
-    "Partitioning",
-    "Samarati",
-    "Spark",
-    "Tds",
-]
-
 # Sections of the trigger form, closed at first; an option without a section is always in view.
 PRIVACY = "More on privacy"
 APPROVAL = "Approval and limits"

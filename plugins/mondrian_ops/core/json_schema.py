@@ -14,8 +14,6 @@ from typing import Any
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import Option, Options, expected, options_of
 
-__all__ = ["TYPES", "job_schema", "limits_of", "option_table", "sentences"]
-
 TYPES: Mapping[type | None, str] = {
     str: "string",
     int: "integer",

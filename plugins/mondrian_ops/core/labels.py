@@ -7,17 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = [
-    "STAR_TEXT",
-    "dictionary",
-    "dictionary_of_texts",
-    "distinct_pairs",
-    "edge_text",
-    "labels_of_pairs",
-    "of_codes",
-    "starred",
-]
-
 STAR_TEXT = "*"
 
 

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Coded", "bins_of", "predictions"]
-
 _LEAF_ROWS = 100
 _DEPTH = 7
 _BINS = 64

@@ -20,17 +20,6 @@ import pyarrow.compute as pc
 from mondrian_ops.core.encoding import value_type
 from mondrian_ops.core.values import text_of
 
-__all__ = [
-    "CastError",
-    "Declared",
-    "Guess",
-    "MixedTimesError",
-    "NoCastError",
-    "cast",
-    "is_already",
-    "is_text",
-]
-
 _MOST_DIGITS = 37  # of a decimal128 to which one more can be added
 _USUAL_DIGITS = 18
 _SURE = 10**10

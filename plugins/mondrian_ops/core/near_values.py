@@ -12,8 +12,6 @@ from mondrian_ops.core.encoding import ticks_per_day, value_type
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.widths import Width
 
-__all__ = ["check_width", "is_measurable", "is_of_time", "near_ends"]
-
 # What is this much further apart than the width is still near. The check of the release takes less
 # for near, so that it never finds fault with what was cut because of a rounded number.
 _SLACK = 1e-9

@@ -24,21 +24,6 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import JobError, did_you_mean
 
-__all__ = [
-    "ROWS_OR_SHARE",
-    "SHARE",
-    "Option",
-    "Options",
-    "as_number",
-    "expected",
-    "flat_options",
-    "option",
-    "options_of",
-    "rows_of",
-    "shown",
-    "wrong",
-]
-
 _SHOWN_CHARACTERS = 60
 _LARGEST_WHOLE = 2**63 - 1
 

@@ -26,8 +26,6 @@ from mondrian_ops.core.singling_out import class_starts
 from mondrian_ops.core.values import one_spelling, one_value
 from mondrian_ops.core.widths import Width, widths_of
 
-__all__ = ["check_persons_values"]
-
 _MOST_TRIED = 100_000  # combinations of values
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.criteria import SensitiveDomain
 from mondrian_ops.core.encoding import as_array, encode_ranks
 
-__all__ = ["LeafPersons", "digests", "encode_persons"]
-
 Ints = NDArray[np.int64]
 
 _MISSING = 0

@@ -33,22 +33,6 @@ from mondrian_ops.core.generalization import Attribute, TreeAttribute
 from mondrian_ops.core.rounding import Round
 from mondrian_ops.core.values import read_value, text_of
 
-__all__ = [
-    "Branch",
-    "Conjunction",
-    "Leaf",
-    "Order",
-    "Plan",
-    "Predicate",
-    "edges_of",
-    "filter_of",
-    "is_exact",
-    "leaves_between",
-    "orders_of",
-    "reach_of",
-    "scalar_of",
-]
-
 SCHEMA = 2
 
 T = TypeVar("T")

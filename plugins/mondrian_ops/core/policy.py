@@ -17,18 +17,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.options import Options, option, wrong
 from mondrian_ops.core.widths import as_width
 
-__all__ = [
-    "Approval",
-    "Arrival",
-    "OutputRule",
-    "Policies",
-    "Policy",
-    "Required",
-    "folded",
-    "misused",
-    "shortfalls",
-]
-
 ROLES: Mapping[str, tuple[str, ...]] = {
     "identifier": ("identifiers",),
     "quasi_identifier": ("quasi_identifiers", "identifiers"),

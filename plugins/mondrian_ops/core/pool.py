@@ -6,8 +6,6 @@ hidden columns are in working files and in the files of waiting rows only; they 
 
 from __future__ import annotations
 
-__all__ = ["HIDDEN", "NIGHT", "SIGNATURE", "as_shown"]
-
 NIGHT = "mondrian_ops_night"
 """int32: the number of the night in which the row first came."""
 

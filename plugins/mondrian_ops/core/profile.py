@@ -44,8 +44,6 @@ from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.values import example_text, one_spelling, one_value, text_of, writable
 from mondrian_ops.core.widths import Width, widths_of
 
-__all__ = ["PartialProfile", "Profile", "Profiler", "as_list", "no_leaf", "with_prefix"]
-
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
 

@@ -25,8 +25,6 @@ from typing import ClassVar, Literal, Self, get_args
 from mondrian_ops.core.errors import did_you_mean
 from mondrian_ops.core.options import Options, option, shown, wrong
 
-__all__ = ["Generalization", "QuasiIdentifier"]
-
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
 
 _SHORT_FORMS = (

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.release_values import ColumnValues, places
 
-__all__ = ["CountedClasses", "CountedPairs", "classes_of", "entries", "group_classes"]
-
 Ints = NDArray[np.int64]
 
 _KEYS = 1 << 64

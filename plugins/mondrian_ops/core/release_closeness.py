@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.release_figures import SensitiveCount
+from mondrian_ops.core.release_spread import SensitiveCount
 from mondrian_ops.core.release_values import as_read
-
-__all__ = ["distance"]
 
 Floats = NDArray[np.float64]
 Measure = NDArray[Any]  # one number per class

@@ -34,16 +34,6 @@ from mondrian_ops.core.release_spread import SensitiveCount
 from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 from mondrian_ops.core.widths import Width
 
-__all__ = [
-    "ClassCounts",
-    "CountedPart",
-    "Figures",
-    "PartCount",
-    "ReleaseCount",
-    "ReleaseCounter",
-    "SensitiveCount",
-]
-
 Ints = NDArray[np.int64]
 Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 

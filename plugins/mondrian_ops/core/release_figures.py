@@ -14,8 +14,6 @@ from mondrian_ops.core.release_gain import SensitiveFigures
 from mondrian_ops.core.release_spread import SensitiveCount
 from mondrian_ops.core.widths import Width
 
-__all__ = ["ClassCounts", "Figures", "SensitiveCount"]
-
 Ints = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.release_spread import SensitiveCount, default_width, narrow
 from mondrian_ops.core.widths import Width
 
-__all__ = ["MOST_VALUES", "Gain", "SensitiveFigures"]
-
 MOST_VALUES = 1000
 """Distinct values up to which the gain is measured: where most are unique, it says nothing."""
 

@@ -40,8 +40,6 @@ from mondrian_ops.core.release_scales import (
     written,
 )
 
-__all__ = ["Losses", "PublishedLabels", "labels_of_job"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

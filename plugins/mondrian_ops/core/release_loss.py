@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.release_labels import PublishedLabels
 
-__all__ = ["LOSS_STEPS", "columns_of", "losses_of_part", "nothing_lost", "with_hidden"]
-
 Ints = NDArray[np.int64]
 
 LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.release_classes import CountedClasses, CountedPairs, group_classes
 from mondrian_ops.core.release_values import ColumnValues, places
 
-__all__ = ["SpilledClasses", "batch_of", "classes_in", "hashes_of"]
-
 Ints = NDArray[np.int64]
 
 _BITS = 10

@@ -14,19 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = [
-    "BoundedScale",
-    "GridScale",
-    "LadderScale",
-    "Scale",
-    "comparable",
-    "nulls",
-    "plain",
-    "ranked",
-    "read_texts",
-    "written",
-]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

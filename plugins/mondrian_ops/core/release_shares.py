@@ -21,8 +21,6 @@ from mondrian_ops.core.release_count import CountedPart, PartCount
 from mondrian_ops.core.release_runs import batch_of, classes_in, hashes_of
 from mondrian_ops.core.release_values import ColumnValues, IdentifierValues
 
-__all__ = ["ROW_BITS", "head_of", "part_of_head", "part_of_share", "shares_of"]
-
 ROW_BITS = 44
 """Bits that number the rows of one part of a release, or of a source; those above number parts."""
 

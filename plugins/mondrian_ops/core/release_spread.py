@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.widths import DEFAULT_DATES, DEFAULT_NUMBERS, Width
 
-__all__ = ["SensitiveCount", "default_width", "fullest", "most_persons", "narrow"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -27,8 +27,6 @@ from mondrian_ops.core.release_loss import columns_of
 from mondrian_ops.core.release_scales import nulls
 from mondrian_ops.native.label_pairs import mark_pairs
 
-__all__ = ["PartTruth", "Read"]
-
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.core.errors import PrivacyError
 
-__all__ = ["ColumnValues", "IdentifierValues", "as_number", "as_read", "places"]
-
 Ints = NDArray[np.int64]
 
 _MISSING = 0

@@ -15,20 +15,6 @@ from functools import lru_cache
 
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
 
-__all__ = [
-    "LIMITS",
-    "Limit",
-    "changed",
-    "check_text",
-    "exceeded",
-    "in_use",
-    "limit",
-    "most_unpacked",
-    "parsed",
-    "size_text",
-    "use",
-]
-
 VARIABLE = "AIRFLOW__MONDRIAN_OPS__LIMITS"
 """The variable that Airflow reads its setting ``limits`` from; it holds on a command line, too."""
 

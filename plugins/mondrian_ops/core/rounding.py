@@ -20,8 +20,6 @@ import pyarrow as pa
 from mondrian_ops.core.encoding import ticks_per_day
 from mondrian_ops.core.values import json_value, read_value
 
-__all__ = ["Round", "round_between"]
-
 _SECONDS_PER_DAY = 86_400
 _CENTURY, _DECADE = 100, 10
 _HOUR, _MINUTE = 3_600, 60

@@ -14,8 +14,6 @@ from mondrian_ops.core.encoding import Column, Indexed, as_array, encode_known, 
 from mondrian_ops.core.plan import Branch, Leaf, Order, Plan, edges_of, scalar_of
 from mondrian_ops.native.classes import route_rows
 
-__all__ = ["Router"]
-
 _NARROW = 1 << 12
 
 

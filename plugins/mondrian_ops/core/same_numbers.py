@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["DIGITS", "digits_kept", "numbers_in"]
-
 DIGITS = 12
 """Digits from the first that is not 0, by which numbers with a fraction are compared."""
 

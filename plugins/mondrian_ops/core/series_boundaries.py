@@ -30,8 +30,6 @@ from mondrian_ops.core.profile import generalization_of
 from mondrian_ops.core.values import json_value, read_value
 from mondrian_ops.native.arrays import Ints
 
-__all__ = ["ColumnBoundaries", "SeriesBoundaries", "drift", "generalized_by", "rows_by_cell"]
-
 SCHEMA = 1
 
 _REFIT = (

@@ -7,8 +7,6 @@ from typing import Literal
 
 from mondrian_ops.core.options import SHARE, Options, option
 
-__all__ = ["Series"]
-
 
 @dataclass(frozen=True, slots=True)
 class Series(Options):

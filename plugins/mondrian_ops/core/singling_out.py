@@ -37,8 +37,6 @@ from mondrian_ops.core.model_tree import Coded, bins_of, predictions
 from mondrian_ops.core.persons import digests
 from mondrian_ops.core.release_loss import columns_of
 
-__all__ = ["SAMPLED", "SingledOut", "class_starts", "findings_of", "measured", "sampled_classes"]
-
 SAMPLED = 5000
 """Rows of the sampled classes, about. The standard error of a share is at most 0.7 points."""
 

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENOUGH", "SIZE", "Sketch"]
-
 SIZE = 4096
 """Hashes kept. The standard error of a share estimated from them is at most 0.8 points, half of
 1/sqrt(SIZE)."""

@@ -9,8 +9,6 @@ from typing import Literal, Self
 
 from mondrian_ops.core.options import Options, option, shown, wrong
 
-__all__ = ["READING", "TYPES", "Csv", "Type"]
-
 READING = "How the input is read"
 """The section of the trigger form."""
 

@@ -19,8 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Subtraction"]
-
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

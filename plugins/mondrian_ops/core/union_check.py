@@ -13,8 +13,6 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["no_bounds", "no_unions"]
-
 _NO_START, _NO_STOP = "(-inf", "inf)"
 
 

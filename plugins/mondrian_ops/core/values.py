@@ -15,21 +15,6 @@ from numpy.typing import NDArray
 from mondrian_ops.core.encoding import as_array, ticks_per_day, value_type
 from mondrian_ops.core.same_numbers import digits_kept, numbers_in
 
-__all__ = [
-    "after",
-    "before",
-    "date_or_number",
-    "example_text",
-    "greatest_below",
-    "in_one_spelling",
-    "json_value",
-    "one_spelling",
-    "one_value",
-    "read_value",
-    "text_of",
-    "writable",
-]
-
 # Invisible characters: format characters (zero-width spaces, joiners, direction marks), the
 # grapheme joiner, Hangul fillers, inherent vowels of Khmer, variation selectors, the Braille blank,
 # and what Unicode reserves as ignorable.

@@ -24,33 +24,14 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.release_count import (
     HELD,
-    ClassCounts,
-    CountedPart,
-    PartCount,
     ReleaseCount,
     ReleaseCounter,
-    SensitiveCount,
 )
+from mondrian_ops.core.release_figures import ClassCounts
 from mondrian_ops.core.release_labels import PublishedLabels
+from mondrian_ops.core.release_spread import SensitiveCount
 from mondrian_ops.core.union_check import no_bounds, no_unions
 from mondrian_ops.core.widths import Width, widths_of
-
-__all__ = [
-    "ClassCounts",
-    "CountedPart",
-    "PartCount",
-    "ReleaseCount",
-    "ReleaseCounter",
-    "Requirement",
-    "SensitiveCount",
-    "Verdict",
-    "check",
-    "concluded",
-    "counter_of",
-    "measured",
-    "no_unions_in",
-    "published_columns",
-]
 
 # Entropies and distances are sums of rounded numbers: exactly l equal shares must count as l.
 TOLERANCE = 1e-9

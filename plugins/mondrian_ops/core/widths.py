@@ -13,8 +13,6 @@ from typing import Literal
 
 from mondrian_ops.core.options import shown, wrong
 
-__all__ = ["DEFAULT_DATES", "DEFAULT_NUMBERS", "Width", "as_width", "widths_of"]
-
 _WIDTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%|[a-z]*)", re.IGNORECASE)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 

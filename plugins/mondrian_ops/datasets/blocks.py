@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from mondrian_ops.core.errors import InputError
 
-__all__ = ["Block", "batches", "table"]
-
 Block = Callable[[np.random.Generator, int], pa.RecordBatch]
 """Generates the rows of one block: (generator, rows) -> batch."""
 

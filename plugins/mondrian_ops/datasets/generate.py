@@ -16,8 +16,6 @@ from mondrian_ops.datasets import blocks
 from mondrian_ops.datasets.people import block as people_block
 from mondrian_ops.datasets.poker import block as poker_block
 
-__all__ = ["generate"]
-
 _WRITERS: dict[str, Callable[[Path, pa.Schema], pq.ParquetWriter | csv.CSVWriter]] = {
     ".parquet": partial(pq.ParquetWriter, compression="zstd"),
     ".csv": csv.CSVWriter,

@@ -20,8 +20,6 @@ import pyarrow.parquet as pq
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.datasets import people
 
-__all__ = ["KINDS", "Population", "generate_nights", "nights"]
-
 KINDS = ("increments", "snapshots")
 _REMEMBERED = 1 << 17
 """At most so many of the people who left are remembered, so that memory does not grow."""

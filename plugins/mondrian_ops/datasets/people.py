@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.datasets import blocks
 
-__all__ = ["block", "people", "redrawn"]
-
 Codes = NDArray[np.int64]
 
 _FIRST_DAY = np.datetime64("2024-01-01")

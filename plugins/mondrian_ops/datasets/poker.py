@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.datasets import blocks
 
-__all__ = ["block", "classify", "poker"]
-
 Cards = NDArray[np.int8]
 
 _CARDS = 5

@@ -19,8 +19,6 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import raw_columns
 from mondrian_ops.engines.threads import in_threads
 
-__all__ = ["figures_of", "sample_of", "take_sample", "written_figures"]
-
 PARTS = 64
 """Fragments of which classes are sampled: each is a file to be read."""
 

@@ -23,8 +23,6 @@ from mondrian_ops.engines.class_samples import take_sample
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 
-__all__ = ["anonymize", "read_columns", "truth_of"]
-
 
 def anonymize(
     run: Run, fragment: Fragment, rows: pa.Table | None = None, cores: int = 1

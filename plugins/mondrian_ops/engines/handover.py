@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from mondrian_ops.core.plan import SCHEMA, check_schema
 
-__all__ = ["Fragment", "Night", "Part", "PartSummary", "Recounted", "RunState", "Sample", "Summary"]
-
 
 class _Handed:
     """A frozen dataclass whose fields are JSON values."""

@@ -16,8 +16,6 @@ from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.storage.source import BATCH_ROWS
 
-__all__ = ["LocalEngine"]
-
 COMBINED_ROWS = 1 << 19
 """Rows of a batch whose combinations are counted: in larger batches fewer come up repeatedly."""
 

@@ -20,8 +20,6 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.tables_in_memory import ROW, CallersTable
 from mondrian_ops.storage.source import BATCH_ROWS
 
-__all__ = ["MemoryEngine", "TableSource"]
-
 
 @dataclass(frozen=True)
 class TableSource(storage.Source):

@@ -26,8 +26,6 @@ from mondrian_ops.engines.tables_in_memory import (
     unreadable,
 )
 
-__all__ = ["PandasFrame"]
-
 _CLOCK = {"Milli": "ms", "Micro": "us", "Nano": "ns"}  # frequencies below a second
 
 

@@ -25,13 +25,12 @@ from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_checks import with_codes
 from mondrian_ops.core.release_count import (
-    ClassCounts,
     CountedPart,
-    Figures,
     PartCount,
     ReleaseCount,
     ReleaseCounter,
 )
+from mondrian_ops.core.release_figures import ClassCounts, Figures
 from mondrian_ops.core.release_labels import PublishedLabels
 from mondrian_ops.core.release_shares import (
     ROW_BITS,
@@ -41,8 +40,6 @@ from mondrian_ops.core.release_shares import (
     shares_of,
 )
 from mondrian_ops.core.verification import Requirement
-
-__all__ = ["Counted", "ReleaseCheck", "counted_part"]
 
 BUCKET_ROWS = 4_000_000
 """Rows whose classes one task joins, about."""

@@ -24,8 +24,6 @@ from mondrian_ops.core.plan import Plan
 from mondrian_ops.core.release_labels import PublishedLabels, labels_of_job
 from mondrian_ops.engines.handover import Night, RunState
 
-__all__ = ["Dataset", "Run", "RunLocation"]
-
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
 _RECODING = "recoding.arrow"

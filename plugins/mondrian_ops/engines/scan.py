@@ -29,8 +29,6 @@ from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.storage import FragmentWriter, Source, Split
 from mondrian_ops.storage.source import BATCH_ROWS
 
-__all__ = ["Block", "Counting", "Profiling", "SampledRows", "count_rows", "make_draft"]
-
 Routed = list[tuple[int, pa.Table]]
 """Leaves and the rows of each, for the leaves that have some."""
 

@@ -23,8 +23,6 @@ from pathlib import Path
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.shared_folders import Folder, by_handle
 
-__all__ = ["bootstrap", "packed"]
-
 PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
 _PACKAGE = "mondrian_ops"

@@ -35,8 +35,6 @@ from mondrian_ops.engines.scan import Counting
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine", "session_of"]
-
 _NAME = "mondrian_ops"
 # Calls to a Spark Connect server that does not answer are retried after growing pauses, for about a
 # minute in all.

@@ -19,8 +19,6 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
 
-__all__ = ["Request", "Result", "SparkSubmitEngine", "Submission"]
-
 
 @dataclass(frozen=True)
 class Request:

@@ -30,17 +30,6 @@ from mondrian_ops.core.column_types import (
 from mondrian_ops.core.encoding import combined
 from mondrian_ops.core.errors import InputError, MondrianOpsError, PrivacyError
 
-__all__ = [
-    "ROW",
-    "CallersTable",
-    "callers_table",
-    "name_of",
-    "plain",
-    "readable",
-    "refuse_duplicates",
-    "unreadable",
-]
-
 ROW = "mondrian_ops_row"
 """The number of a row of the caller's table; never returned."""
 

@@ -10,8 +10,6 @@ from typing import TypeVar
 from mondrian_ops.cores import available_cores
 from mondrian_ops.native.library import adopt, stop_flag
 
-__all__ = ["at_once", "in_threads", "shared_rows"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

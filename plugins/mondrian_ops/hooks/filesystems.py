@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.storage.hdfs import Hdfs
 
-__all__ = ["attach_hdfs", "get_fs", "schemes"]
-
 schemes = ["hdfs", "webhdfs"]
 """The URL schemes for which Airflow calls :func:`get_fs`."""
 

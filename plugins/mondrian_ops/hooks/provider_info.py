@@ -10,8 +10,6 @@ from typing import Any
 
 from mondrian_ops.hooks.settings import CONFIG
 
-__all__ = ["get_provider_info"]
-
 _NAME = "mondrian_ops"
 
 

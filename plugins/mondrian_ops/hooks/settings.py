@@ -19,17 +19,7 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue import Place
     from mondrian_ops.storage import AccessPolicy
 
-__all__ = [
-    "CONFIG",
-    "allowed",
-    "api_url",
-    "catalogue_place",
-    "drift",
-    "home",
-    "keep_time",
-    "needs_catalogue",
-    "use_settings",
-]
+__all__ = ["home"]  # what DAG files import; the rest is for this package
 
 SECTION = "mondrian_ops"
 

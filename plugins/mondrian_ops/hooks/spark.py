@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.hooks.spark_submit import SparkSubmission
 
-__all__ = ["CONNECT_TYPES", "connect_session", "spark_connection", "submission"]
-
 CONNECT_TYPES = ("spark_connect",)
 SUBMIT_TYPES = ("spark", "k8s")  # a connection given as a URI has the master's scheme as its type
 

@@ -16,8 +16,6 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-__all__ = ["LATER", "LONGEST", "TIMED_OUT", "DriverTrigger", "kill_driver"]
-
 LONGEST = timedelta(days=1)
 """How long a deferred task waits that has no ``execution_timeout``."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.spark_submit import Request
 
-__all__ = ["SparkSubmission"]
-
 # In cluster mode the master of a standalone cluster starts Java classes, not Python programs. This
 # class runs a Python program: the zip of this package, which the driver's machine has fetched.
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"

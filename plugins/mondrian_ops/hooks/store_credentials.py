@@ -14,8 +14,6 @@ from mondrian_ops.core.errors import InputError
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-__all__ = ["connection_options", "use_connections"]
-
 _DEFAULT = {"hdfs": "webhdfs_default", "s3": "aws_default"}
 _PORT = {"http": 9870, "https": 9871}
 

@@ -7,18 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Floats",
-    "Ints",
-    "Words",
-    "address",
-    "check_below",
-    "check_count",
-    "check_rows",
-    "check_starts",
-    "check_writable",
-]
-
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]

@@ -22,8 +22,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["WHEELS", "CompilerError", "build", "compiler", "digest", "path", "platform_tag"]
-
 _HERE = Path(__file__).resolve().parent
 
 # No -march=native and no contraction of a * b + c: results are the same on every machine.

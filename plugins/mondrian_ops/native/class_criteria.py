@@ -11,20 +11,6 @@ from numpy.typing import NDArray
 from mondrian_ops.native.arrays import Floats, Ints, address, check_below, check_rows, check_starts
 from mondrian_ops.native.library import function
 
-__all__ = [
-    "DISTINCT",
-    "ENTROPY",
-    "NEAR",
-    "RECURSIVE",
-    "T_EQUAL",
-    "T_ORDERED",
-    "T_TREE",
-    "Criteria",
-    "CriteriaStruct",
-    "groups_satisfy",
-    "satisfies",
-]
-
 # Kinds of privacy criterion on a sensitive attribute.
 DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE, NEAR = 0, 1, 2, 3, 4, 5, 6
 

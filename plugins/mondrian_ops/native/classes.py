@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mondrian_ops.native.arrays import Ints, address, check_below, check_starts, check_writable
 from mondrian_ops.native.library import function
 
-__all__ = ["distinct_per_class", "extents", "route_rows", "shuffle_classes"]
-
 Index: TypeAlias = NDArray[np.int32]
 Code = TypeVar("Code", bound=np.integer[Any])
 

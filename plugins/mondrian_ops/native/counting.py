@@ -18,8 +18,6 @@ from mondrian_ops.native.arrays import (
 )
 from mondrian_ops.native.library import function
 
-__all__ = ["group_by_bits", "recode"]
-
 _POINTER, _INTEGER, _RESULT = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
 
 _recode = function(

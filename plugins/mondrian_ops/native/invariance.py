@@ -12,8 +12,6 @@ from mondrian_ops.native.arrays import Words, address, check_below
 from mondrian_ops.native.library import function
 from mondrian_ops.native.mondrian import Rows, RowsStruct, rows_struct
 
-__all__ = ["kept_classes"]
-
 _MADE_UP = 2
 """Rows that are made up for a class, at most; as in counterfeits.h."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mondrian_ops.native.arrays import address, check_writable
 from mondrian_ops.native.library import function
 
-__all__ = ["mark_pairs"]
-
 _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 _CODES = tuple(map(np.dtype, (np.uint8, np.uint16, np.int32)))
 

@@ -13,8 +13,6 @@ from typing import Any
 from mondrian_ops.core.errors import KernelsError
 from mondrian_ops.native.build import digest, path
 
-__all__ = ["Stopped", "adopt", "function", "stop_flag"]
-
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2
 
 

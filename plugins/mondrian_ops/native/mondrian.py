@@ -13,26 +13,6 @@ from mondrian_ops.native.arrays import Floats, Ints, address, check_below, check
 from mondrian_ops.native.class_criteria import DISTINCT, Criteria, CriteriaStruct
 from mondrian_ops.native.library import function
 
-__all__ = [
-    "BALANCED",
-    "BLOCK",
-    "GAIN",
-    "INTERVAL",
-    "MEDIAN",
-    "RELAXED",
-    "SET",
-    "TREE",
-    "WIDEST_GAIN",
-    "Multiway",
-    "MultiwayTree",
-    "Policy",
-    "Rows",
-    "Tree",
-    "classes",
-    "loss",
-    "multiway_classes",
-]
-
 # Kinds of attribute; they decide the loss of publishing a set of codes.
 INTERVAL, TREE, SET = 0, 1, 2
 

@@ -22,8 +22,6 @@ from mondrian_ops.native.arrays import (
 from mondrian_ops.native.class_criteria import Criteria, CriteriaStruct
 from mondrian_ops.native.library import function
 
-__all__ = ["Forest", "PackedCombinations", "Specialized", "rows_of_part", "specialize"]
-
 Nodes: TypeAlias = NDArray[np.int32]
 
 _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64

@@ -7,8 +7,6 @@ from typing import Any
 
 from mondrian_ops.core.errors import JobError
 
-__all__ = ["accept_changes"]
-
 
 def accept_changes(ids: Sequence[str], run: Any, releases: str) -> None:
     """Accept the changes with these ids, of drops whose releases are in the folder ``releases``.

@@ -17,8 +17,6 @@ from mondrian_ops.operators.approval import DECISION
 if TYPE_CHECKING:
     from airflow.sdk import Asset
 
-__all__ = ["AirflowClaims"]
-
 _PUBLISHING = "wrap_up"
 _ACTIVE = ["queued", "running"]
 _OVER = {"success", "failed", "skipped", "upstream_failed", "removed"}

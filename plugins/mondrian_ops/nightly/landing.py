@@ -28,8 +28,6 @@ from mondrian_ops import storage
 from mondrian_ops.core.errors import InputError, MondrianOpsError
 from mondrian_ops.storage.discovery import data_file, data_files
 
-__all__ = ["MARKER", "Drop", "Landing", "read_landing"]
-
 MARKER = "_SUCCESS"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATED = re.compile(rf"({_DAY.pattern})(?!\d).*\.(parquet|parq|pq|[ct]sv(\.gz)?)", re.IGNORECASE)

@@ -19,8 +19,6 @@ from mondrian_ops.core.errors import MondrianOpsError, StorageError
 from mondrian_ops.nightly.landing import MARKER, Drop, Landing
 from mondrian_ops.storage.documents import json_value
 
-__all__ = ["Claim", "Claims", "Night", "Request", "State"]
-
 _ONE_DAY = timedelta(days=1)
 
 

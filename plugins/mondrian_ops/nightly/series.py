@@ -8,8 +8,6 @@ from pathlib import Path
 from mondrian_ops import series, storage
 from mondrian_ops.core.errors import MondrianOpsError
 
-__all__ = ["SeriesOfJobs"]
-
 
 class SeriesOfJobs:
     """The series of the datasets whose job files are in the folder ``jobs``."""

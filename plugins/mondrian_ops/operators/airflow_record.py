@@ -22,8 +22,6 @@ from mondrian_ops.links import RECORD, RECORD_HEADER
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AirflowRecord", "Answer", "Change", "airflow_record"]
-
 PATIENCE_S = 90.0
 """How long to try to reach an API server that is away, such as one that is restarted."""
 

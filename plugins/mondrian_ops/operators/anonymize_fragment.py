@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.engines.handover import Fragment, Summary
 
-__all__ = ["SUMMARIES", "AnonymizeFragmentOperator"]
-
 SUMMARIES = "summaries.json"
 """The working file with the summaries of all fragments, if one task has anonymized them."""
 

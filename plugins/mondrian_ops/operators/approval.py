@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.core.policy import Required
 
-__all__ = [
-    "DECISION",
-    "Decision",
-    "Parked",
-    "approvers",
-    "ask",
-    "confirmed",
-    "earlier_decision",
-    "park",
-    "skip_followers",
-    "staged_report",
-    "taken",
-]
-
 APPROVE, REJECT = "Approve", "Reject"
 WHY = "reason"
 """The field of the question in which a person may write why."""

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
     from mondrian_ops.engines import Engine
     from mondrian_ops.storage import Owner
 
-__all__ = [
-    "MondrianOperator",
-    "announce_work",
-    "announced_by",
-    "announced_works",
-    "check_is_mapped",
-    "check_work",
-    "final_errors",
-    "is_trial",
-    "made_by",
-    "number_of",
-    "owner_of",
-    "release_name",
-    "requested",
-    "whole_of",
-    "work_of",
-    "work_of_run",
-]
-
 RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.storage import WorkDir
 
-__all__ = ["CleanUpOperator"]
-
 _FAILED = frozenset({"failed", "upstream_failed"})
 _NOT_DONE = _FAILED | {"skipped"}
 

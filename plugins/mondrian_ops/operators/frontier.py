@@ -25,8 +25,6 @@ from mondrian_ops.progress import Lines
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["FrontierOperator", "FrontierPointOperator", "FrontierSampleOperator"]
-
 
 class FrontierSampleOperator(MondrianOperator):
     """Draw the rows on which a grid of k and l is measured; return the points to map over.

@@ -25,8 +25,6 @@ from openlineage.client.facet_v2 import (
 from mondrian_ops.storage.locations import is_local, is_s3, local_path, remote_parts
 from mondrian_ops.storage.store_access import servers_of
 
-__all__ = ["AnonymizationDatasetFacet", "lineage_of", "names_of"]
-
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.job import Job
 
-__all__ = ["count_release", "send_figures"]
-
 _IN_NAMES = ("dag_id", "dataset")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.operators.base import MondrianOperator
 
-__all__ = ["Notifiers", "OneOrMore", "failure_recorded", "notify", "refusal_notified"]
-
 OneOrMore = BaseNotifier | Sequence[BaseNotifier]
 
 _log = logging.getLogger(__name__)

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Fragment, Part
 
-__all__ = ["GatherFragmentsOperator", "PartitionOperator", "check_map_length"]
-
 
 class PartitionOperator(MondrianOperator):
     """Divide the dataset into fragments that can each be anonymized alone; return a dict for each.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.catalogue.approvals import Asked
 
-__all__ = ["close", "digest_of", "last", "note", "open_question", "record_of"]
-
 _log = logging.getLogger(__name__)
 
 

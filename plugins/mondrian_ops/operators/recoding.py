@@ -19,8 +19,6 @@ from mondrian_ops.operators.released import fragments_of, released
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["RecodeOperator", "SpecializePartOperator"]
-
 
 class SpecializePartOperator(MondrianOperator):
     """Specialize one random part of the rows on its own; meant to be mapped.

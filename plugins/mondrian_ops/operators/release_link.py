@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
 
-__all__ = ["ReleaseLink"]
-
 
 class ReleaseLink(BaseOperatorLink):
     """A button that leads from a task to the page of its release.

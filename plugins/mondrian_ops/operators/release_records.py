@@ -15,25 +15,13 @@ from airflow.sdk import conf
 from mondrian_ops.hooks import settings
 from mondrian_ops.links import release_path
 from mondrian_ops.operators.base import made_by, requested
+from mondrian_ops.report.outcome import PUBLISHED
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.catalogue import Catalogue
     from mondrian_ops.core.job import Job
-
-__all__ = [
-    "check_catalogue",
-    "ended",
-    "open_entry",
-    "record",
-    "record_failure",
-    "record_frontier",
-    "recorded_report",
-    "recorded_state",
-    "release_id",
-    "release_url",
-]
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +107,7 @@ def record(
         catalogue = _catalogue()
         key = catalogue.key
         with catalogue.writing() as connection:
-            if reports.state_of(report) != releases.PUBLISHED:
+            if reports.state_of(report) != PUBLISHED:
                 releases.keep_aside(connection, key, entry["id"])
             releases.keep_reported(connection, entry, report)
         return _page_of(entry["id"])

@@ -12,8 +12,6 @@ from mondrian_ops.operators.release_records import recorded_report
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
-__all__ = ["announce_attempt", "fragments_of", "released"]
-
 _ATTEMPT = "mondrian_ops_attempt"
 
 

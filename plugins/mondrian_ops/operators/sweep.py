@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.storage import Owner
 
-__all__ = ["SweepOperator"]
-
 
 class SweepOperator(BaseOperator):
     """Remove the working files below ``[mondrian_ops] allowed_outputs`` that no run needs.

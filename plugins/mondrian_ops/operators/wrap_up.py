@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
 
-__all__ = ["WrapUpOperator"]
-
 
 class WrapUpOperator(MondrianOperator):
     """Verify the files as written and publish them as a whole, or refuse and publish nothing.

@@ -19,16 +19,6 @@ from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.pipeline.wrap_up import wrap_up
 from mondrian_ops.progress import Display, Progress
 
-__all__ = [
-    "anonymize_all",
-    "anonymize_fragment",
-    "discard",
-    "run",
-    "verify",
-    "verify_series",
-]
-
-
 _ROWS_ONLY = (
     "{} here, because a release does not tell which rows belong to one person; the "
     "persons were counted before publication (see verification in the release's report)"

@@ -15,19 +15,6 @@ from mondrian_ops.pipeline.report_builder import Report, is_held
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.outcome import HELD, REFUSED, REJECTED, WAITING
 
-__all__ = [
-    "Approval",
-    "Approve",
-    "approver",
-    "asks",
-    "exceeded",
-    "hold",
-    "judge",
-    "refusal_reported",
-    "refuse_without_users",
-    "rejected",
-]
-
 Approve = Callable[[Report], str | None]
 """Called with the report of a release that needs approval; returns the approver, or None."""
 

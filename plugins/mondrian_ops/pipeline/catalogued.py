@@ -13,8 +13,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.engines.run import Run
 from mondrian_ops.pipeline.report_builder import Report, is_held
 
-__all__ = ["confirm", "note", "recorded"]
-
 
 def note(job: Job, run: Run, report: Report) -> None:
     """Add to the report how the release differs from the last one, and who was released before.

@@ -26,21 +26,6 @@ from mondrian_ops.core.widths import widths_of
 from mondrian_ops.engines.handover import RunState
 from mondrian_ops.report.raw_columns import undone
 
-__all__ = [
-    "check_columns",
-    "check_rows",
-    "column_roles",
-    "constant_note",
-    "hierarchies_of",
-    "lost_rows",
-    "open_input",
-    "policies_unknown",
-    "refuse_undone",
-    "warn_of_numbers",
-    "warn_of_undone",
-    "with_singled_out",
-]
-
 _log = logging.getLogger(__name__)
 
 # pyarrow.dataset adds columns of these names, and then finds two of one name.

@@ -26,6 +26,7 @@ from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.core.profile import profiled_columns
+from mondrian_ops.core.release_count import PartCount, ReleaseCount
 from mondrian_ops.core.release_labels import labels_of_job
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
@@ -34,8 +35,6 @@ from mondrian_ops.engines.scan import Counting, SampledRows
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.progress import Progress
 from mondrian_ops.storage.source import BATCH_ROWS
-
-__all__ = ["Size", "draw", "measure", "size_of"]
 
 _PILOT = "pilot.arrow"
 _DRAWN = "drawn.json"
@@ -100,7 +99,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         profile.pointed,
     )
     fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
-    parts, counter = list[verification.PartCount](), None
+    parts, counter = list[PartCount](), None
     merged = list(_merged(anonymizer, fragments))
     threads = at_once(max((rows.num_rows for rows in merged), default=0))
     for released, *_ in in_threads(anonymizer.release, merged, threads):
@@ -210,8 +209,8 @@ def _merged(anonymizer: Anonymizer, fragments: Sequence[pa.Table]) -> Iterator[p
 def _figures(
     job: Job,
     rows: int,
-    parts: Sequence[verification.PartCount],
-    count: verification.ReleaseCount,
+    parts: Sequence[PartCount],
+    count: ReleaseCount,
     verdict: verification.Verdict,
 ) -> dict[str, Any]:
     scale = rows / count.rows
@@ -232,14 +231,12 @@ def _figures(
     }
 
 
-def _lost(part: verification.PartCount, metric: str) -> float:
+def _lost(part: PartCount, metric: str) -> float:
     """The losses of a part over all quasi-identifiers."""
     return sum(float(losses[metric]) for losses in part.losses.values())
 
 
-def _standard_error(
-    job: Job, parts: Sequence[verification.PartCount], share: float
-) -> float | None:
+def _standard_error(job: Job, parts: Sequence[PartCount], share: float) -> float | None:
     """The standard error of GCP, a ratio of two sums over a ``share`` of the fragments.
 
     None for a single fragment.

@@ -37,16 +37,6 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue.publication import Intention
     from mondrian_ops.engines.run import Dataset
 
-__all__ = [
-    "accept",
-    "confirm",
-    "held",
-    "known_types",
-    "note",
-    "recorded",
-    "state_of",
-]
-
 _MAX_NAMES = 20
 
 _log = logging.getLogger(__name__)

@@ -27,18 +27,6 @@ from mondrian_ops.pipeline.replacement import refuse_foreign
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.version import __version__
 
-__all__ = [
-    "SAMPLE_ROWS",
-    "draw",
-    "folder_of",
-    "gather",
-    "job_at",
-    "measure",
-    "points",
-    "trace",
-    "write",
-]
-
 SAMPLE_ROWS = 200_000
 """Above so many rows a sample of about so many is measured, unless the caller names a size."""
 

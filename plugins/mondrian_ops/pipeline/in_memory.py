@@ -35,8 +35,6 @@ from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged
 from mondrian_ops.report.outcome import PUBLISHED
 
-__all__ = ["anonymize"]
-
 
 def anonymize(
     table: Any,

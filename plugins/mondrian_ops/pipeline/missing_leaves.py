@@ -8,8 +8,6 @@ from mondrian_ops.core.profile import no_leaf
 from mondrian_ops.pipeline.checks import hierarchies_of, open_input
 from mondrian_ops.pipeline.contract import known_types
 
-__all__ = ["missing_leaves"]
-
 
 def missing_leaves(job: Job, column: str) -> tuple[list[str], str]:
     """The values of a column that are no leaves of its hierarchy, as text, and that one's name.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from mondrian_ops.catalogue.people import People
     from mondrian_ops.catalogue.publication import Intention
 
-__all__ = ["choose_columns", "confirm", "key_of", "note", "recorded", "refuse", "sketch"]
-
 _SKETCH, _COLUMNS = "people.json", "people_by.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
 

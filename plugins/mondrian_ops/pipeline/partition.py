@@ -49,17 +49,6 @@ from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.pipeline.report_builder import partitioning_note
 from mondrian_ops.progress import Display, Progress
 
-__all__ = [
-    "begin",
-    "divide",
-    "partition",
-    "parts_to_map",
-    "plan",
-    "recode",
-    "specialize_part",
-    "steps",
-]
-
 # Mapped tasks may read up to this many times the source in all: scattering reads it once, and
 # writes and reads the working files besides.
 _PUSHDOWN_READS = 2.0

@@ -18,8 +18,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.widths import as_width
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
-__all__ = ["refuse_foreign", "refuse_replacing", "replaced_by", "weaknesses"]
-
 # How a column is published, in ascending order of detail.
 _HIDDEN, _GENERALIZED, _SENSITIVE, _RAW = range(4)
 

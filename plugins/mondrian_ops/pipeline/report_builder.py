@@ -17,8 +17,7 @@ from mondrian_ops.report.raw_columns import singled_out
 if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
-
-__all__ = ["Report", "assembled", "is_held", "partitioning_note"]
+    from mondrian_ops.core.release_count import ReleaseCount
 
 Report = dict[str, Any]
 
@@ -27,7 +26,7 @@ def assembled(
     job: Job,
     state: RunState,
     summaries: Sequence[Recounted],
-    count: verification.ReleaseCount,
+    count: ReleaseCount,
     verdict: verification.Verdict,
     wrap_up_s: float,
     maker: Mapping[str, str | None] | None = None,

@@ -54,18 +54,8 @@ if TYPE_CHECKING:
     from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
     from mondrian_ops.core import verification
     from mondrian_ops.core.hierarchy import Hierarchy
+    from mondrian_ops.core.release_count import PartCount, ReleaseCount
     from mondrian_ops.engines.release_check import Counted
-
-__all__ = [
-    "Checked",
-    "check",
-    "counted_here",
-    "judged",
-    "publish",
-    "published_once",
-    "published_report",
-    "wrap_up",
-]
 
 
 class Checked(NamedTuple):
@@ -231,8 +221,8 @@ def judged(
     state: RunState,
     summaries: Sequence[Summary],
     verdict: verification.Verdict,
-    count: verification.ReleaseCount,
-    parts: Sequence[verification.PartCount],
+    count: ReleaseCount,
+    parts: Sequence[PartCount],
     *,
     started: float,
     maker: Mapping[str, str | None] | None = None,
@@ -274,9 +264,7 @@ def judged(
     return report
 
 
-def _recounted(
-    summary: Summary, part: verification.PartCount, quasi_identifiers: Sequence[str]
-) -> Recounted:
+def _recounted(summary: Summary, part: PartCount, quasi_identifiers: Sequence[str]) -> Recounted:
     """The summary of a fragment with what its part was measured to have."""
     attributes = {
         name: with_hidden(part.losses.get(name) or nothing_lost(), summary.hidden.get(name, 0))
@@ -398,9 +386,10 @@ def _counted(
     progress: Progress,
     engine: Engine | None,
     boundaries: Mapping[str, Any] | None,
-) -> tuple[verification.ReleaseCount, list[verification.PartCount], verification.Verdict]:
+) -> tuple[ReleaseCount, list[PartCount], verification.Verdict]:
     """The release counted from its files, whole and part by part, and checked."""
     from mondrian_ops.core import verification
+    from mondrian_ops.core.release_count import PartCount, ReleaseCounter
     from mondrian_ops.engines.release_check import Counted, ReleaseCheck
 
     # Those of the run: their files may have changed since.
@@ -408,7 +397,7 @@ def _counted(
     # A fragment of which all rows wait has no part.
     paths = _part_paths(run.work, summaries)
     if not paths:
-        nothing = verification.ReleaseCounter((), ()).result()
+        nothing = ReleaseCounter((), ()).result()
         verdict = verification.check(nothing, job)
         if run.dataset.holding is not None:
             verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
@@ -423,7 +412,7 @@ def _counted(
         counted = counted_here(
             job, run, list(paths.values()), progress, threads, hierarchies, boundaries
         )
-    parts, empty = iter(counted.parts), verification.PartCount(0, 0, 0)
+    parts, empty = iter(counted.parts), PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
     return counted.count, in_order, counted.verdict
 

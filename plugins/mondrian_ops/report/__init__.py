@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         HTML_NAME,
         JSON_NAME,
         Report,
-        ReportError,
         json_content,
         parsed,
         unmeasured,
     )
     from mondrian_ops.report.frontier import FRONTIER_NAME, frontier_files, frontier_text
+    from mondrian_ops.report.json_reading import ReportError
     from mondrian_ops.report.markdown import escaped, render_markdown
     from mondrian_ops.report.outcome import conclude, decided, now, state_of, undecided
     from mondrian_ops.report.page import files, render_html
@@ -57,9 +57,10 @@ if not TYPE_CHECKING:  # or mypy would accept any name
         __name__,
         {
             "builder": ("build", "merge_attributes"),
-            "document": ("HTML_NAME", "JSON_NAME", "Report", "ReportError", "json_content",
-                         "parsed", "unmeasured"),
+            "document": ("HTML_NAME", "JSON_NAME", "Report", "json_content", "parsed",
+                         "unmeasured"),
             "frontier": ("FRONTIER_NAME", "frontier_files", "frontier_text"),
+            "json_reading": ("ReportError",),
             "markdown": ("escaped", "render_markdown"),
             "outcome": ("conclude", "decided", "now", "state_of", "undecided"),
             "page": ("files", "render_html"),

@@ -15,8 +15,6 @@ from mondrian_ops.report.raw_columns import undone
 from mondrian_ops.report.statements import published_raw
 from mondrian_ops.version import __version__
 
-__all__ = ["build", "merge_attributes"]
-
 
 def build(
     *,

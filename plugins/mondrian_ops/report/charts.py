@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
 
-__all__ = ["Bars", "Column", "Columns", "Line", "Lines", "Map", "Row", "Spark", "Spot",
-           "Tile", "decimals", "nice_limit", "stacked", "ticks", "treemap"]  # fmt: skip
-
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 Ticks = Sequence[tuple[float, str]]

@@ -13,30 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from mondrian_ops.report.json_reading import ReportError, as_object, read_part, wrong
+from mondrian_ops.report.json_reading import as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
 from mondrian_ops.version import __version__
-
-__all__ = [
-    "HTML_NAME",
-    "JSON_NAME",
-    "SCHEMA_VERSION",
-    "Attribute",
-    "Choice",
-    "Columns",
-    "Fragment",
-    "Partitioning",
-    "Report",
-    "ReportError",
-    "ReportedJob",
-    "Sensitive",
-    "SeriesNight",
-    "SharedBoundaries",
-    "Source",
-    "json_content",
-    "parsed",
-    "unmeasured",
-]
 
 SCHEMA_VERSION = 1
 JSON_NAME = "_report.json"

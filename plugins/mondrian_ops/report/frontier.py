@@ -20,8 +20,6 @@ from mondrian_ops.report.charts import Line, Lines, Spot, decimals, ticks
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.sections import Section, Table
 
-__all__ = ["DAMAGE", "FRONTIER_NAME", "frontier_files", "frontier_section", "frontier_text"]
-
 FRONTIER_NAME = "frontier.json"
 """The name of the frontier itself in the catalogue."""
 

@@ -8,8 +8,6 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-__all__ = ["ReportError", "as_object", "read_part", "wrong"]
-
 _LARGEST = 10**30  # so that no sum or ratio of figures overflows a float
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Columns
 
-__all__ = ["limits_of"]
-
 
 def limits_of(
     job: Mapping[str, Any],

@@ -11,22 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = [
-    "EXPIRED",
-    "FAILED",
-    "HELD",
-    "PUBLISHED",
-    "REFUSED",
-    "REJECTED",
-    "WAITING",
-    "Outcome",
-    "conclude",
-    "decided",
-    "now",
-    "state_of",
-    "undecided",
-]
-
 PUBLISHED, HELD, WAITING = "published", "held", "waiting"
 REFUSED, REJECTED, EXPIRED, FAILED = "refused", "rejected", "expired", "failed"
 """``held``: a night of a series of which all rows wait. ``refused``: a requirement, a limit or a

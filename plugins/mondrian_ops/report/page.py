@@ -23,8 +23,6 @@ from mondrian_ops.report import number_format, sensitive, statements
 from mondrian_ops.report.document import HTML_NAME, JSON_NAME, Report, json_content
 from mondrian_ops.report.sections import achieved, generalization, sections
 
-__all__ = ["STYLE", "environment", "files", "render", "render_html"]
-
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE = TEMPLATES / "report.css"
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from mondrian_ops.report.number_format import number, percent
 
-__all__ = ["singled_out", "undone"]
-
 
 def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     """What each column that is published as it is undoes, by ``core.dependencies.Finding``."""

@@ -24,8 +24,6 @@ from mondrian_ops.report.document import Attribute, Fragment, Report
 from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.statements import guarantees
 
-__all__ = ["Section", "Table", "achieved", "class_sizes", "losses", "sections"]
-
 MAX_FRAGMENTS = 1000
 _MAP_RATIO = 3.0  # between that of a wide screen and that of a telephone
 

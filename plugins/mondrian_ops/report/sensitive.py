@@ -9,8 +9,6 @@ from mondrian_ops.report.number_format import number, percent
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Report, ReportedJob
 
-__all__ = ["gains", "narrow_classes", "similar", "spread"]
-
 
 def spread(job: ReportedJob) -> str:
     """What ``l_width`` means for the people of a release; empty without."""

@@ -9,8 +9,6 @@ from mondrian_ops.report.charts import Column, Columns, Line, Lines, Spot, Ticks
 from mondrian_ops.report.number_format import number, percent, size
 from mondrian_ops.report.sections import Section, Table
 
-__all__ = ["MOST_NIGHTS", "NightFigures", "series_sections"]
-
 MOST_NIGHTS = 90
 """The last so many nights are drawn."""
 

@@ -17,34 +17,6 @@ from mondrian_ops.report.sensitive import similar, spread
 if TYPE_CHECKING:
     from mondrian_ops.report.document import Choice, Columns, Partitioning, Report
 
-__all__ = [
-    "MAX_NAMES",
-    "Guarantee",
-    "boundaries",
-    "decision",
-    "facts",
-    "first",
-    "guarantees",
-    "headline",
-    "is_published",
-    "maker",
-    "night",
-    "numberlike",
-    "partitioning",
-    "promise",
-    "published_raw",
-    "replaced",
-    "requested",
-    "rows_read",
-    "sensitive_raw",
-    "source",
-    "summary",
-    "timestamp",
-    "types",
-    "used",
-    "warning",
-]
-
 MAX_NAMES = 20
 _FORMATS = {"csv": "CSV", "parquet": "Parquet"}
 _NAMELESS = "''"

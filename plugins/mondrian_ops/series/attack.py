@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.catalogue.tables import PENDING
 from mondrian_ops.core.attacker import NO_VALUE, Attacker, Row
 from mondrian_ops.core.coverage import Coverage, coverage, fitting
 from mondrian_ops.core.dataset_name import dates_in
@@ -33,7 +34,7 @@ from mondrian_ops.core.verification import published_columns
 from mondrian_ops.series.counterfeits import by_class
 from mondrian_ops.series.evidence import DropRows as _Rows
 from mondrian_ops.series.evidence import Release as _Release
-from mondrian_ops.series.history import HELD, PENDING, Noted, noted, types_of
+from mondrian_ops.series.history import HELD, Noted, noted, types_of
 from mondrian_ops.series.intersection import (
     class_hashes,
     class_texts,
@@ -44,8 +45,6 @@ from mondrian_ops.series.intersection import (
 )
 from mondrian_ops.series.naming import name_of_series, outputs_beside
 from mondrian_ops.series.subtractor import Subtractor
-
-__all__ = ["Attack", "Night", "attack"]
 
 Ints = NDArray[np.int64]
 

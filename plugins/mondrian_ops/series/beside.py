@@ -10,8 +10,6 @@ from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.series.naming import name_of_series, output_of
 
-__all__ = ["refuse_beside"]
-
 _log = logging.getLogger(__name__)
 
 

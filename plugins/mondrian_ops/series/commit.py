@@ -16,8 +16,6 @@ from mondrian_ops.engines.handover import Night
 from mondrian_ops.engines.run import Run
 from mondrian_ops.series import history, intersection, nights, waiting
 
-__all__ = ["committed", "confirm", "waiting_in"]
-
 
 def waiting_in(run: Run) -> list[list[int]]:
     """The rows that wait after the run: pairs of their night and their number, the oldest first."""

@@ -23,8 +23,6 @@ from mondrian_ops.series.naming import COUNTERFEITS
 if TYPE_CHECKING:
     from mondrian_ops.core.verification import Verdict
 
-__all__ = ["by_class", "content_of", "without_counterfeits"]
-
 _COUNT = "counterfeits"
 
 

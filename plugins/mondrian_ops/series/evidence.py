@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["DropRows", "Release"]
-
 Ints = NDArray[np.int64]
 
 

@@ -25,8 +25,6 @@ from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
 from mondrian_ops.storage.files import new_file, open_file
 
-__all__ = ["check_types", "gather"]
-
 _POOL = "pool.parquet"
 
 

@@ -18,25 +18,6 @@ from mondrian_ops.core.policy import Arrival
 from mondrian_ops.series.naming import name_of_series, place_of
 from mondrian_ops.series.terms import refuse_other_terms
 
-__all__ = [
-    "HELD",
-    "PENDING",
-    "PUBLISHED",
-    "Current",
-    "Noted",
-    "Waiting",
-    "boundaries_of",
-    "current",
-    "files",
-    "held",
-    "names",
-    "nights_of",
-    "no_series",
-    "noted",
-    "types_of",
-    "was_held",
-]
-
 PUBLISHED, HELD = "published", "held"
 """The states of a night."""
 

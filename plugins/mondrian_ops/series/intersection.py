@@ -31,21 +31,6 @@ from mondrian_ops.core.values import in_one_spelling, one_spelling, text_of
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.persons import Known
 
-__all__ = [
-    "Outcome",
-    "checked",
-    "class_hashes",
-    "class_texts",
-    "hashes_as_written",
-    "in_classes",
-    "is_protected",
-    "person_hashes",
-    "persons_of",
-    "signed",
-    "types_of",
-    "value_hashes",
-]
-
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
 _BITS = 64
 _SHARE = 0.5

@@ -13,18 +13,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.storage.discovery import lies_in
 from mondrian_ops.storage.locations import remote_parts
 
-__all__ = [
-    "COUNTERFEITS",
-    "is_one_series",
-    "is_same_night",
-    "label_of",
-    "name_of_series",
-    "output_of",
-    "outputs_beside",
-    "place_of",
-    "series_name",
-]
-
 COUNTERFEITS = "_counterfeits.parquet"
 """The file beside a release: what is published of each class that has some, and their number."""
 

@@ -24,12 +24,12 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import publication
-from mondrian_ops.catalogue.tables import night, series, waiting
+from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
 from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
-from mondrian_ops.series.history import HELD, PENDING, PUBLISHED, Waiting, nights_of, no_series
+from mondrian_ops.series.history import HELD, PUBLISHED, Waiting, nights_of, no_series
 from mondrian_ops.series.naming import (
     is_one_series,
     is_same_night,
@@ -40,17 +40,6 @@ from mondrian_ops.series.naming import (
     series_name,
 )
 from mondrian_ops.series.terms import keep_terms, refuse_other_terms
-
-__all__ = [
-    "Outcome",
-    "ask_to_refit",
-    "check_new",
-    "conclude",
-    "intend",
-    "refuse_forgotten",
-    "settle",
-    "withdraw",
-]
 
 _PAUSE_S = 0.15
 """Who waits to write into SQLite asks again every 0.1 seconds."""

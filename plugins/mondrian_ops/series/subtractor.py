@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from mondrian_ops.core.attacker import NO_VALUE, Row
 from mondrian_ops.core.subtraction import Subtraction
 
-__all__ = ["Subtractor"]
-
 
 class Subtractor:
     """Shows the nights of a series to :class:`Subtraction`, which assumes that values stay.

@@ -20,8 +20,6 @@ from mondrian_ops.storage.files import remove_file
 from mondrian_ops.storage.locations import WAITING, name_of
 from mondrian_ops.storage.sweeping import ANOTHERS, Swept, directories_below, is_anothers
 
-__all__ = ["sweep"]
-
 _AT_LEAST = timedelta(hours=1)
 _NIGHTS_COME = timedelta(days=30)
 """After so long without a night, rows that wait are forgotten."""

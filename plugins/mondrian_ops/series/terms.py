@@ -18,8 +18,6 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.series_options import Series
 from mondrian_ops.series.naming import is_one_series
 
-__all__ = ["keep_terms", "protects", "refuse_other_terms", "refuse_other_types", "terms_of"]
-
 _TYPES = "types"
 _AT_LEAST = ("k", "l")
 

@@ -26,8 +26,6 @@ from mondrian_ops.storage.access_policy import check_writing
 from mondrian_ops.storage.files import hdfs_client, make_private, new_file, remove_file, sync
 from mondrian_ops.storage.locations import WAITING, is_s3
 
-__all__ = ["directory_of", "file_of", "is_file_name", "remove_used", "write"]
-
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
 

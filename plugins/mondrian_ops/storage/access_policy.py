@@ -40,22 +40,6 @@ from mondrian_ops.storage.locations import (
 if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
 
-__all__ = [
-    "OPTIONS",
-    "AccessPolicy",
-    "below",
-    "check_job",
-    "check_location",
-    "check_opened",
-    "check_place",
-    "check_reading",
-    "check_source_file",
-    "check_writing",
-    "current_policy",
-    "may_write",
-    "use_policy",
-]
-
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
 """The section's options: lists, separated by commas or lines. An unset option allows nothing."""
 

@@ -33,8 +33,6 @@ from mondrian_ops.storage.csv_text import (
 from mondrian_ops.storage.files import store_errors
 from mondrian_ops.storage.locations import name_of, shown
 
-__all__ = ["Inspected", "batches", "inspect", "mixed_times", "no_value"]
-
 _READ_BYTES = 8 << 20
 _MAX_BLOCK_BYTES = 2**31 - 1  # of Arrow
 _LINE_END = re.compile(r"[\r\n]")

@@ -25,8 +25,6 @@ from mondrian_ops.storage.files import input_errors
 from mondrian_ops.storage.locations import filesystem, is_local, local_path, shown
 from mondrian_ops.storage.regular_files import arrow_file, open_data
 
-__all__ = ["LINE", "Dialect", "Lines", "gzip_errors", "head_of", "opened", "stream_of"]
-
 LINE = "csv_line"
 SEPARATORS = (",", ";", "|", "\t")
 _HEAD_BYTES = 4096

@@ -44,16 +44,6 @@ from mondrian_ops.storage.locations import (
 from mondrian_ops.storage.regular_files import open_data, refuse_special
 from mondrian_ops.storage.table_formats import refuse_table, refuse_tables_above
 
-__all__ = [
-    "Format",
-    "data_file",
-    "data_files",
-    "file_format",
-    "lies_in",
-    "source_root",
-    "would_be_read",
-]
-
 Format = Literal["parquet", "csv"]
 
 _PARQUET_MAGIC = b"PAR1"

@@ -9,8 +9,6 @@ import json
 from functools import cache
 from typing import Any
 
-__all__ = ["DocumentError", "json_value", "parsed", "parsed_json"]
-
 MAX_ALIASES = 20  # each may double what the others stand for
 MAX_MERGED_KEYS = 10_000  # of one mapping, with those that `<<` takes from others
 

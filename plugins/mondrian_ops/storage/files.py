@@ -44,35 +44,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.storage.hdfs import Hdfs
 
-__all__ = [
-    "FileInfo",
-    "NewFile",
-    "answers",
-    "concurrently",
-    "exists",
-    "file_info",
-    "hdfs_client",
-    "input_errors",
-    "is_hidden",
-    "last_change",
-    "list_directory",
-    "local_info",
-    "make_directory",
-    "make_private",
-    "names_in",
-    "new_file",
-    "open_file",
-    "open_stream",
-    "read_file",
-    "remove_file",
-    "remove_files",
-    "remove_tree",
-    "store_errors",
-    "sync",
-    "unreadable",
-    "write_file",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -27,8 +27,6 @@ from fsspec.implementations.webhdfs import WebHDFS
 from fsspec.spec import AbstractBufferedFile
 from pyarrow import PythonFile
 
-__all__ = ["Hdfs", "arrow_filesystem"]
-
 T = TypeVar("T")
 _Excluding = dict[str, Any]
 

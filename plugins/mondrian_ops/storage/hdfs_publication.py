@@ -12,8 +12,6 @@ from mondrian_ops.storage import manifest
 from mondrian_ops.storage.files import file_info, hdfs_client, list_directory, remove_tree
 from mondrian_ops.storage.locations import filesystem, joined, name_of, parent_of, shown
 
-__all__ = ["place", "recover", "refuse_unwritable"]
-
 
 def recover(target: str, _token: str = "") -> None:
     """Put back a release that an unfinished publication moved aside.

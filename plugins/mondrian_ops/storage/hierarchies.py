@@ -16,8 +16,6 @@ from mondrian_ops.storage.locations import check_path, home
 from mondrian_ops.storage.policies import check_hierarchy
 from mondrian_ops.storage.regular_files import content_within
 
-__all__ = ["find_hierarchy", "read_hierarchy", "shipped"]
-
 FOLDERS_VARIABLE = "MONDRIAN_OPS_HIERARCHIES"
 _FOLDER = "include/hierarchies"
 

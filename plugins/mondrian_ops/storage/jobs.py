@@ -16,8 +16,6 @@ from mondrian_ops.storage.access_policy import check_location
 from mondrian_ops.storage.locations import in_full, is_s3, resolved, with_connection
 from mondrian_ops.storage.regular_files import content_within
 
-__all__ = ["load_job", "read_job", "with_connections", "with_overrides"]
-
 _LOCATIONS = ("input", "output")
 
 

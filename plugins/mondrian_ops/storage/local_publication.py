@@ -29,8 +29,6 @@ from mondrian_ops.storage import manifest, private_folders
 from mondrian_ops.storage.files import exists, is_hidden, names_in, remove_tree, sync
 from mondrian_ops.storage.private_folders import Entry
 
-__all__ = ["place", "publication_lock", "recover", "refuse_unwritable"]
-
 LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process that publishes into the same directory."""
 

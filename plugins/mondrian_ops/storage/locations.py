@@ -27,27 +27,6 @@ from mondrian_ops.storage import store_access
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
-__all__ = [
-    "WAITING",
-    "before_wildcard",
-    "check_path",
-    "filesystem",
-    "has_wildcard",
-    "home",
-    "in_full",
-    "is_local",
-    "is_s3",
-    "joined",
-    "local_path",
-    "name_of",
-    "parent_of",
-    "remote_parts",
-    "resolved",
-    "shown",
-    "use_home",
-    "with_connection",
-]
-
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 _WILDCARD = re.compile(r"[*?[]")
 WAITING = ".mondrian_waiting"

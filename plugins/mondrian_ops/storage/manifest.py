@@ -17,18 +17,6 @@ from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import concurrently, names_in, open_stream, read_file, store_errors
 from mondrian_ops.storage.locations import joined
 
-__all__ = [
-    "NAME",
-    "PART_PATTERN",
-    "DigestingSink",
-    "Manifest",
-    "build",
-    "digest_of",
-    "digest_of_parts",
-    "parts_among",
-    "read",
-]
-
 NAME = "_SUCCESS"
 PART_PATTERN = "part-*.parquet"
 

@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.plan import Order, Plan
 
-__all__ = [
-    "batches",
-    "in_plain_types",
-    "index_columns",
-    "inspect",
-    "parquet_file",
-    "rows_in_reach",
-    "without_index",
-]
-
 _Result = TypeVar("_Result")
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")

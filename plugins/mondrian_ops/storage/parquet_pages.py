@@ -27,15 +27,6 @@ from mondrian_ops.storage.files import open_file
 from mondrian_ops.storage.locations import is_local, local_path, shown
 from mondrian_ops.storage.regular_files import arrow_file, open_data
 
-__all__ = [
-    "BATCH_BYTES",
-    "SMALL_BYTES",
-    "DamagedPageError",
-    "is_encrypted",
-    "opened",
-    "rows_at_once",
-]
-
 BATCH_BYTES = 128 << 20
 """The most that the rows of one batch take, unless a single row takes more."""
 

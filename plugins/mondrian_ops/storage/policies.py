@@ -58,19 +58,6 @@ if TYPE_CHECKING:
     from mondrian_ops.core.job import Job
     from mondrian_ops.storage.source import Source
 
-__all__ = [
-    "check_columns",
-    "check_hierarchy",
-    "check_job",
-    "check_source",
-    "nights_without_policies",
-    "note_arrivals",
-    "output_rules",
-    "policies_of",
-    "required",
-    "use_policies",
-]
-
 _VARIABLE = "AIRFLOW__MONDRIAN_OPS__POLICIES"
 _SPECIAL = re.compile(r"[*?\[\]]")
 _ARRIVALS = "policies.json"

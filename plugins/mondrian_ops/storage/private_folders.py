@@ -21,24 +21,6 @@ from mondrian_ops.shared_folders import Folder, place_of
 from mondrian_ops.storage.access_policy import check_place
 from mondrian_ops.storage.locations import WAITING, shown
 
-__all__ = [
-    "Entry",
-    "entry",
-    "is_own",
-    "is_work_name",
-    "keep_private",
-    "link",
-    "make",
-    "make_private",
-    "move",
-    "open_handle",
-    "remove",
-    "remove_tree",
-    "scanned",
-    "shared",
-    "status",
-]
-
 _WORK = re.compile(r"\..+\.mondrian_ops-[0-9a-f]{12}", re.DOTALL)
 
 

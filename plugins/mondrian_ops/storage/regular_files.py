@@ -21,17 +21,6 @@ from mondrian_ops.storage.access_policy import check_opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "arrow_file",
-    "content_within",
-    "mapped",
-    "open_checked",
-    "open_data",
-    "open_regular",
-    "refuse_special",
-    "special",
-]
-
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",

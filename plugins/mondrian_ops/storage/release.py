@@ -64,18 +64,6 @@ from mondrian_ops.storage.parquet_files import in_plain_types, parquet_file
 if TYPE_CHECKING:
     from mondrian_ops.storage.source import Source
 
-__all__ = [
-    "ReleaseFile",
-    "check_output",
-    "current_token",
-    "publication_lock",
-    "publish",
-    "published",
-    "read_release",
-    "report_of",
-    "write_part",
-]
-
 _REPORT = "_report.json"
 _REPORT_KEYS = frozenset(
     {"job", "equivalence_classes"}

@@ -32,8 +32,6 @@ from mondrian_ops.storage.files import (
 )
 from mondrian_ops.storage.locations import filesystem, joined, shown
 
-__all__ = ["MARKER", "place", "recover", "refuse_unwritable"]
-
 MARKER = "_mondrian_ops-publishing"
 """The object that is beside a release while it is published."""
 

@@ -11,8 +11,6 @@ from mondrian_ops.storage.workdir import FRAGMENTS, WorkDir
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FragmentWriter", "read_fragment"]
-
 FLUSH_BYTES = 1 << 20
 _GATHERED_BYTES = 32 << 20  # by all fragments together
 # Counting the bytes of a table takes Arrow longer than gathering it, so one in so many is measured.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.plan import Order, Plan
 
-__all__ = ["Source", "Split", "open_source"]
-
 BATCH_ROWS = 131_072
 _SMALL_FILE_ROWS = 4096
 _SMALL_BATCH_BYTES = 1 << 16  # so little that nobody minds its exact size

@@ -24,16 +24,6 @@ from mondrian_ops.core.errors import InputError
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
-__all__ = [
-    "SCHEMES",
-    "connected",
-    "look_up_with",
-    "options_of",
-    "s3_endpoint",
-    "servers_of",
-    "use_options",
-]
-
 SCHEMES = ("hdfs", "webhdfs", "swebhdfs", "s3")
 WEBHDFS_VARIABLE = "MONDRIAN_OPS_WEBHDFS"
 

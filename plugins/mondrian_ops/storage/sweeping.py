@@ -19,8 +19,6 @@ from mondrian_ops.storage.locations import is_local, joined, local_path, shown
 from mondrian_ops.storage.private_folders import is_own, is_work_name
 from mondrian_ops.storage.workdir import Owner, WorkDir, is_work_path
 
-__all__ = ["ANOTHERS", "Swept", "directories_below", "is_anothers", "sweep"]
-
 ANOTHERS = "of another user"
 
 

@@ -14,8 +14,6 @@ from mondrian_ops.core.errors import InputError
 from mondrian_ops.storage.files import concurrently, exists, file_info, names_in
 from mondrian_ops.storage.locations import is_local, joined, local_path, remote_parts, shown
 
-__all__ = ["refuse_table", "refuse_tables_above"]
-
 _MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 _METADATA = "metadata"
 _ICEBERG_ENDINGS = (".metadata.json", ".metadata.json.gz")

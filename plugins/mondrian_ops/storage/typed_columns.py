@@ -13,8 +13,6 @@ from mondrian_ops.core.errors import JobError
 from mondrian_ops.core.source_options import Csv
 from mondrian_ops.storage import csv_files
 
-__all__ = ["cast_errors", "in_type", "in_types", "may_be_text", "without_missing"]
-
 
 def in_types(
     table: pa.Table, types: Mapping[str, str] | None = None, csv: Csv | None = None

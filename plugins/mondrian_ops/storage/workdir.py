@@ -49,17 +49,6 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.job import Job
 
-__all__ = [
-    "FRAGMENTS",
-    "FREQUENCIES",
-    "Owner",
-    "WorkDir",
-    "is_work_path",
-    "may_publish",
-    "output_of",
-    "work_path",
-]
-
 FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
 FRAGMENTS = "fragments"

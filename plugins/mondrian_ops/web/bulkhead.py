@@ -17,8 +17,6 @@ from typing import Any
 from fastapi import HTTPException
 from fastapi.responses import Response
 
-__all__ = ["DEADLINE_S", "THREADS", "Bulkhead"]
-
 THREADS = 8
 DEADLINE_S = 10.0
 

@@ -11,8 +11,6 @@ from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.sections import Section, Table, class_sizes, losses
 from mondrian_ops.web.release_list import Release
 
-__all__ = ["compared", "figures_of_both"]
-
 _FIGURES = (
     ("k required", "k", number),
     ("k achieved", "achieved_k", number),

@@ -38,8 +38,6 @@ from mondrian_ops.web.bulkhead import Bulkhead
 from mondrian_ops.web.reader import OpenCatalogue, Reader
 from mondrian_ops.web.release_list import BEFORE, Choice, Night, Release, drifts_of, when
 
-__all__ = ["create"]
-
 HERE = Path(__file__).parent
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -17,14 +17,13 @@ from fastapi import HTTPException
 
 from mondrian_ops import report as reports
 from mondrian_ops.catalogue import Catalogue
-from mondrian_ops.catalogue.releases import FRONTIER, PUBLISHED
+from mondrian_ops.catalogue.releases import FRONTIER
 from mondrian_ops.catalogue.tables import document, night, release, series
 from mondrian_ops.core.pool import as_shown
+from mondrian_ops.report.outcome import PUBLISHED
 from mondrian_ops.report.series import NightFigures
 from mondrian_ops.storage import shown
 from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
-
-__all__ = ["OpenCatalogue", "Reader"]
 
 OpenCatalogue = Callable[[], Catalogue]
 """Gives the catalogue to a page that reads it; may raise the errors of its settings."""

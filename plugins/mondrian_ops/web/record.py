@@ -28,8 +28,6 @@ from mondrian_ops.links import RECORD_HEADER
 from mondrian_ops.web.bulkhead import Bulkhead
 from mondrian_ops.web.reader import OpenCatalogue
 
-__all__ = ["create"]
-
 _ANSWERING = "update_hitl_detail"
 _OF_MANY_RUNS = frozenset(
     {

@@ -13,19 +13,6 @@ import sqlalchemy as sa
 
 from mondrian_ops.catalogue.tables import release
 
-__all__ = [
-    "BEFORE",
-    "COLUMNS",
-    "PAGE_ROWS",
-    "SORTS",
-    "Choice",
-    "Night",
-    "Page",
-    "Release",
-    "drifts_of",
-    "when",
-]
-
 PAGE_ROWS = 50
 BEFORE = 7
 """A release is compared with the median of so many releases before it."""

@@ -20,12 +20,12 @@ import pytest
 from pyarrow import parquet
 
 from dag_runs import classes, form, published, states, tries
-from local_airflow import TRIGGERER
+from local_airflow import TRIGGERER, free_port
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
 from projects import FAILING_DAGS, Project, airflow_of, copied, opened
 from servers.needs import needs
-from servers.processes import free_port, wait_until
+from servers.processes import wait_until
 from servers.spark import SparkCluster
 
 pytestmark = [pytest.mark.airflow, pytest.mark.java]

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from job_files import write_job, write_people
+from local_airflow import free_port
 from mondrian_ops import cli
 from published_text import in_any_order
 from servers.java import java_home
-from servers.processes import free_port
 from servers.spark import SparkCluster
 
 PLUGINS = Path(cli.__file__).resolve().parents[2]

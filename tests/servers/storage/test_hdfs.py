@@ -13,6 +13,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from local_airflow import free_port
 from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.storage import (
     FragmentWriter,
@@ -29,7 +30,6 @@ from mondrian_ops.storage import (
 from mondrian_ops.storage import hdfs as hdfs_module
 from mondrian_ops.storage.hdfs import Hdfs
 from servers.hdfs import BLOCK
-from servers.processes import free_port
 from servers.stores import USER, HdfsFolder
 from staged_releases import stage, version_on
 

@@ -6,8 +6,6 @@ import re
 
 from servers.spark import SparkCluster
 
-__all__ = ["Task", "tasks", "unfinished"]
-
 Task = tuple[int, int]
 """A task's id, and the number of the worker that has it."""
 

@@ -15,8 +15,6 @@ from mondrian_ops.engines.executor import Step, Work
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark import SparkEngine
 
-__all__ = ["InProcessEngine"]
-
 
 class InProcessEngine(SparkEngine):
     """``lose``: which of the messages between two steps are lost; ``double``: which come twice."""

@@ -20,8 +20,6 @@ from faults.mailbox import VARIABLE, Mailbox
 if TYPE_CHECKING:
     from faults.injection import Points
 
-__all__ = ["watch"]
-
 _TASK = "AIRFLOW_CTX_TASK_ID"
 
 

@@ -18,8 +18,6 @@ from mondrian_ops import pipeline
 from projects import Project
 from servers.processes import wait_until
 
-__all__ = ["TASKS", "AirflowHarness", "watching"]
-
 TASKS: Mapping[str, tuple[str, ...]] = {
     "disturbed": ("partition", "anonymize_fragment", "wrap_up", "clean_up"),
     "mapped_first_phase": ("specialize_part", "recode"),

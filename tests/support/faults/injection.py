@@ -26,8 +26,6 @@ import pyarrow.parquet as pq
 from mondrian_ops.storage import local_publication
 from mondrian_ops.storage.private_folders import Entry
 
-__all__ = ["ERRORS", "IN_TIME", "KILLS", "STOPS", "Fault", "Points", "faults_at", "install"]
-
 KILLS = ("killed before", "killed after")
 ERRORS = ("EIO", "ENOSPC", "reply lost")
 STOPS = ("stopped", "stopped for long")

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["VARIABLE", "Mailbox", "Order", "Passed"]
-
 VARIABLE = "MONDRIAN_OPS_TESTS_FAULTS"
 """Names the folder to a process."""
 

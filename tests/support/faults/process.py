@@ -19,8 +19,6 @@ from typing import Any, TypedDict
 
 from faults.injection import IN_TIME, Fault, Points, install
 
-__all__ = ["Ended", "Processes", "Within"]
-
 _NOBODY = 65534
 
 

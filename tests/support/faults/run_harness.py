@@ -17,8 +17,6 @@ from faults.injection import Fault
 from faults.process import Ended, Processes, Within, job_of
 from mondrian_ops import datasets, storage
 
-__all__ = ["STEPS", "Harness"]
-
 STEPS = ("partition", "anonymize_fragment", "anonymize_fragment", "wrap_up", "clean_up")
 """The tasks of a run of two fragments."""
 

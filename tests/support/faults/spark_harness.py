@@ -26,8 +26,6 @@ from mondrian_ops.core.errors import MondrianOpsError
 from mondrian_ops.engines.spark import SparkEngine
 from servers.processes import wait_until
 
-__all__ = ["JOBS", "Disturbed", "SparkHarness", "watching"]
-
 JOBS: Mapping[str, Mapping[str, Any]] = {
     "scatter": {"retrieval": "scatter", "entity_id": "person"},
     "pushdown": {"retrieval": "pushdown"},

@@ -11,8 +11,6 @@ import psutil
 
 from servers.processes import wait_until
 
-__all__ = ["Suspended"]
-
 _LOOKS = 10
 _WAITING = frozenset("SZ")
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["BY_LOT", "COMMON", "REFUSALS", "RELEASES", "job_of"]
-
 _WHOLE = {"fragments": 1, "sample": 1.0}
 _FOUR = {"fragments": 4, "sample": 1.0}
 _PEOPLE = ["age", "sex", "zip=prefix", "country=hierarchy:countries.csv", "visit_date"]

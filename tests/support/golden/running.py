@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from mondrian_ops.cli import main
 
-__all__ = ["Done", "command", "expect", "run", "write_job"]
-
 _EXPECTED = Path(__file__).resolve().parents[2] / "golden"
 _RENEW = "MONDRIAN_OPS_RENEW"
 

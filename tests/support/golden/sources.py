@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.cli import main
 
-__all__ = ["HANDS", "PEOPLE", "make_sources"]
-
 PEOPLE, HANDS, _VISITS = 1500, 2000, 900
 
 _WARDS = {"Hospital": {"Surgery": ["W1", "W2", "W3"], "Medicine": ["W4", "W5"]}}

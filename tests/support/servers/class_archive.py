@@ -15,11 +15,9 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from local_airflow import CHECKOUT
+from local_airflow import CHECKOUT, free_port
 from servers.java import java_home
-from servers.processes import ServerError, free_port
-
-__all__ = ["BRIEF", "CONF", "SPARK_HOME", "archived"]
+from servers.processes import ServerError
 
 SPARK_HOME = Path(find_spec("pyspark").origin).parent
 

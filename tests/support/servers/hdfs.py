@@ -15,11 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local_airflow import CHECKOUT
+from local_airflow import CHECKOUT, free_port
 from servers.java import java_home
-from servers.processes import START_S, Process, ServerError, free_port, wait_until
-
-__all__ = ["BLOCK", "Hdfs"]
+from servers.processes import START_S, Process, ServerError, wait_until
 
 BLOCK = 1 << 20
 SUPERUSER = "hdfs"

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["java_home"]
-
 # Spark 4.2 and Hadoop 3.5 run on these. The oldest comes first: it is the one that Debian 12 has,
 # and so the one that CI installs.
 _VERSIONS = (17, 21, 25)

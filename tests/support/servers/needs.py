@@ -18,8 +18,6 @@ import pytest
 
 from servers.java import java_home
 
-__all__ = ["NEEDS", "REQUIRED", "needs", "own_mounts"]
-
 REQUIRED = "MONDRIAN_OPS_REQUIRE"
 
 

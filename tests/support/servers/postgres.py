@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from servers.processes import Process, free_port
-
-__all__ = ["copy_database", "new_database", "postgres_server"]
+from local_airflow import free_port
+from servers.processes import Process
 
 # Debian keeps the server's programs out of the PATH.
 _DEBIAN = Path("/usr/lib/postgresql")

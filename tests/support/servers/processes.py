@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from local_airflow import family, free_port, kill_all
-
-__all__ = ["START_S", "Process", "ServerError", "answers", "free_port", "wait_until"]
+from local_airflow import family, kill_all
 
 START_S = 240
 _STOP_S = 15

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from servers.processes import Process, answers, free_port
-
-__all__ = ["redis_server"]
+from local_airflow import free_port
+from servers.processes import Process, answers
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from typing import Any
 
 from servers.processes import START_S, ServerError
 
-__all__ = ["S3", "Request"]
-
 
 @dataclass
 class Request:

@@ -13,11 +13,10 @@ from typing import Any
 
 import psutil
 
+from local_airflow import free_port
 from servers.class_archive import BRIEF, CONF, SPARK_HOME, archived
 from servers.java import java_home
-from servers.processes import Process, ServerError, answers, free_port, wait_until
-
-__all__ = ["SparkCluster"]
+from servers.processes import Process, ServerError, answers, wait_until
 
 _LOG4J = """
 rootLogger.level = info

@@ -12,8 +12,6 @@ from servers.hdfs import Hdfs
 from servers.processes import START_S
 from servers.s3 import S3
 
-__all__ = ["USER", "HdfsFolder", "S3Folder", "Store"]
-
 USER = "alice"
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from releases import recorded_releases
 
-__all__ = ["State", "check_catalogue", "state"]
-
 State = dict[str, tuple[int, int]]
 
 _NIGHT = 16 * 1024

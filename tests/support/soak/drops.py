@@ -19,20 +19,6 @@ import pandas as pd
 
 from mondrian_ops.datasets.people import people
 
-__all__ = [
-    "BROKEN",
-    "GOOD",
-    "NIGHTS",
-    "QUASI",
-    "ROLES",
-    "SENSITIVE",
-    "Drop",
-    "K",
-    "L",
-    "drops",
-    "job_of",
-]
-
 NIGHTS = int(os.environ.get("MONDRIAN_OPS_NIGHTS", "200"))
 K, L = 5, 2
 QUASI = ("age", "sex", "zip", "country", "visit_date")

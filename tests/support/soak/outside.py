@@ -16,8 +16,6 @@ import pandas as pd
 from adversary import covers
 from soak.drops import QUASI, SENSITIVE, K, L
 
-__all__ = ["Seen", "check"]
-
 
 @dataclass(frozen=True)
 class Seen:

@@ -10,8 +10,6 @@ import psutil
 
 from local_airflow import LocalAirflow
 
-__all__ = ["FLAT", "Usage", "growth", "long_lived", "print_usage", "usage_of"]
-
 _WARM_UP = 0.25
 """The share of the nights that are not looked at: caches fill, and the allocator's pools."""
 

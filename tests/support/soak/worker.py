@@ -19,9 +19,6 @@ import psutil
 
 from soak.resource_probes import Usage, usage_of
 
-__all__ = ["Ended", "worker"]
-
-
 _GIVING_BACK = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 """Allocators that can give back all that nobody holds, so that what is left is what is held.
 

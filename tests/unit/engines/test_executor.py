@@ -131,9 +131,17 @@ def test_no_piece_is_missing_or_comes_twice(arrived: list[int], error: str) -> N
 RUN = '{"attempt": "a", "storage": {}, "allowed": null, "limits": {}, "work": "/nowhere"}'
 
 
-@pytest.mark.parametrize("name", sorted({*errors.__all__} - {"did_you_mean", "values_withheld"}))
-def test_an_error_that_is_final_is_raised_where_it_arrives(name: str) -> None:
-    kind = getattr(errors, name)
+FINAL = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.MondrianOpsError)
+]
+
+
+@pytest.mark.parametrize("kind", FINAL)
+def test_an_error_that_is_final_is_raised_where_it_arrives(
+    kind: type[errors.MondrianOpsError],
+) -> None:
 
     def work(_run: object, _messages: object) -> None:
         raise kind("column 'x': ö")

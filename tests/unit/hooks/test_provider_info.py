@@ -32,7 +32,7 @@ def test_it_is_valid():
 
 @pytest.mark.parametrize("kind", ["operators", "hooks"])
 def test_its_modules_are_there(kind):
-    assert all(import_module(name).__all__ for name in modules(kind))
+    assert all(map(import_module, modules(kind)))
 
 
 def test_it_names_every_hook_and_link():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from local_airflow import free_port
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import JobError
 from mondrian_ops.engines.handover import Fragment
@@ -21,7 +22,6 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Result, SparkSubmitEngine
 from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
 from mondrian_ops.operators.base import work_of
-from servers.processes import free_port
 from spark_master import spark_master
 from task_contexts import begun_work, read_job
 
