@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from mondrian_ops.catalogue.secret_key import signature
 from mondrian_ops.catalogue.tables import approval
 from mondrian_ops.core.errors import ApprovalError
 
@@ -67,7 +68,7 @@ class Asked(NamedTuple):
 
     def password(self, key: bytes) -> str:
         """What opens Airflow's record of this question; only who has the key can compute it."""
-        return _keyed(key, "password", *self.instance, self.release["token"])
+        return signature(key, "password", *self.instance, self.release["token"])
 
 
 def keep(connection: sa.Connection, key: bytes, entry_id: str, asked: Asked, time: str) -> None:
@@ -115,12 +116,7 @@ def opened(connection: sa.Connection, entry_id: str, password: str) -> Instance 
 
 
 def _signature(key: bytes, entry_id: str, content: str) -> str:
-    return _keyed(key, "signature", entry_id, content)
-
-
-def _keyed(key: bytes, purpose: str, *values: Any) -> str:
-    """The keyed hash of values; those of two purposes differ."""
-    return hmac.new(key, json.dumps([purpose, *values]).encode(), "sha256").hexdigest()
+    return signature(key, "signature", entry_id, content)
 
 
 def _verifier(password: str) -> str:

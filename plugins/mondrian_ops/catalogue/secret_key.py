@@ -7,10 +7,13 @@ is never in the database.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import os
 import re
 import secrets
 from pathlib import Path
+from typing import Any
 
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.storage.files import sync
@@ -65,6 +68,11 @@ def _write(file: str, key: bytes) -> None:
 def fingerprint(key: bytes) -> str:
     """A name of a key, which does not disclose it."""
     return hashlib.blake2b(b"id", key=key, digest_size=8).hexdigest()
+
+
+def signature(key: bytes, purpose: str, *values: Any) -> str:
+    """The keyed hash of values that JSON can hold, as 64 digits; those of two purposes differ."""
+    return hmac.new(key, json.dumps([purpose, *values]).encode(), "sha256").hexdigest()
 
 
 def _parsed(text: str, place: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The revision of the last migration."""
 
 VERSIONS = "mondrian_ops_version"
@@ -216,6 +216,7 @@ night = Table(
     Column("rows_suppressed", sa.BigInteger, nullable=False),
     Column("rows_waiting", sa.BigInteger, nullable=False),
     Column("policies", sa.Text),
+    Column("signature", sa.String(64)),
     Column("boundaries", sa.Text),
     Column("loss", sa.Double),
     Column("sample_loss", sa.Double),
@@ -229,11 +230,12 @@ night = Table(
 """A night of a series: pending (an intention), published or held. Numbers count from 1.
 
 ``policies``, as JSON: those under which the rows of its drop came, for the night that publishes
-them; NULL in nights of versions that kept none. ``boundaries``, as JSON, if they were fitted in
-this night: they are those of the nights after it, too. ``loss`` is the GCP of its release; that of
-a sample is cut with the boundaries of the series, and without any; ``drift`` is the largest of its
-columns. ``persons`` are those of the release, where the series follows them, and ``least_common``
-the least number of sensitive values left for one.
+them. ``signature``: of the catalogue's key, over these, the input and the night's place in its
+series. Both are NULL in nights of versions that kept none. ``boundaries``, as JSON, if they were
+fitted in this night: they are those of the nights after it, too. ``loss`` is the GCP of its
+release; that of a sample is cut with the boundaries of the series, and without any; ``drift`` is
+the largest of its columns. ``persons`` are those of the release, where the series follows them, and
+``least_common`` the least number of sensitive values left for one.
 """
 
 waiting = Table(

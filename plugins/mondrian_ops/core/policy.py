@@ -220,26 +220,24 @@ class Policies(Options):
 class Arrival:
     """Rows of a series that wait, and the policies under which they came.
 
-    They came in the night ``since``, its dates, from ``input``. ``policies``: None where nobody
-    kept them, as in nights of earlier versions.
+    They came in the night ``since``, its dates, from ``input``.
     """
 
     since: str
     input: str
-    policies: tuple[Policy, ...] | None
+    policies: tuple[Policy, ...]
 
     def to_json(self) -> dict[str, Any]:
         """A small JSON value."""
-        kept = self.policies
-        policies = None if kept is None else [policy.to_dict() for policy in kept]
+        policies = [policy.to_dict() for policy in self.policies]
         return {"since": self.since, "input": self.input, "policies": policies}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Arrival:
         """The value that :meth:`to_json` described; raises JobError for a policy of a newer
         version."""
-        kept, where = value["policies"], f"policies of rows that wait since {value['since']}"
-        policies = None if kept is None else tuple(Policy.read(each, where) for each in kept)
+        where = f"policies of rows that wait since {value['since']}"
+        policies = tuple(Policy.read(each, where) for each in value["policies"])
         return cls(value["since"], value["input"], policies)
 
 

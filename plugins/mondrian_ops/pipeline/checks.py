@@ -184,17 +184,6 @@ def constant_note(names: Sequence[str]) -> str:
     return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"
 
 
-def policies_unknown(job: Job, work: str) -> list[str]:
-    """The note of a report on rows that waited, under policies that nobody knows any more."""
-    nights = storage.nights_without_policies(job, work)
-    if not nights:
-        return []
-    return [
-        f"rows have waited since {', '.join(nights)}, when no policies were kept with them, so the "
-        "policies that match their inputs today hold for them"
-    ]
-
-
 def refuse_undone(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:
     """Raise PrivacyError where columns undo the work, and the job refuses that."""
     if findings and job.dependencies == "refuse":

@@ -41,7 +41,6 @@ from mondrian_ops.pipeline.approval import (
 )
 from mondrian_ops.pipeline.checks import (
     lost_rows,
-    policies_unknown,
     refuse_undone,
     with_singled_out,
 )
@@ -199,7 +198,6 @@ def check(
         report["replaces"] = replaced  # which the approver has to know
     if policies:
         report["policies"] = list(policies)
-    report["notes"] += policies_unknown(job, work)
     with refusal_reported(report):
         catalogued.note(job, run, report)
     _write_beside(directory, reports.JSON_NAME, reports.json_content(report))

@@ -23,6 +23,7 @@ from mondrian_ops.engines.handover import Night
 from mondrian_ops.series import history, intersection, nights
 from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
+from mondrian_ops.series.waiting import directory_of
 from mondrian_ops.storage.files import new_file, open_file
 
 _POOL = "pool.parquet"
@@ -67,10 +68,12 @@ def _gathered(
 ) -> tuple[Job, Night, storage.Source]:
     number = state.last + 1
     policies = [policy.to_dict() for policy in storage.policies_of(job)]
-    storage.note_arrivals(work.root, state.arrivals)
-    if state.arrivals:
+    arrivals = history.arrivals_of(name, state)
+    storage.note_arrivals(work.root, arrivals)
+    if arrivals:
         job = storage.check_job(job, work=work.root)
-    waiting = [_opened(file) for file in dict.fromkeys(each.file for each in state.waiting)]
+    files = dict.fromkeys(each.file for each in state.waiting)
+    waiting = [_opened(file, directory_of(name)) for file in files]
     schema = _schema_of_pool(job, drop, waiting)
     of_rows = pa.schema([each for each in schema if each.name not in HIDDEN])
     storage.check_columns(job, of_rows, work.root)
@@ -164,8 +167,17 @@ def _other_type(name: str) -> InputError:
     )
 
 
-def _opened(file: str) -> storage.Source:
-    """The rows that wait in a file; raises StorageError where it is missing."""
+def _opened(file: str, directory: str) -> storage.Source:
+    """The rows that wait in a file; raises StorageError where it is missing, or of another series.
+
+    The rows of another series came under other policies.
+    """
+    if file.rpartition("/")[0] != directory:
+        raise StorageError(
+            f"{storage.shown(file)}: is not in the directory of this series' waiting rows, so "
+            "somebody has changed the catalogue; nothing is published; find out who may write to "
+            "it, and restore it from a backup"
+        )
     try:
         return storage.open_source(file)
     except InputError:

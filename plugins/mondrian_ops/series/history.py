@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from mondrian_ops import catalogue, storage
 from mondrian_ops.catalogue import contracts
+from mondrian_ops.catalogue.secret_key import signature
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
 from mondrian_ops.core.contract import named_types
 from mondrian_ops.core.errors import StorageError
@@ -30,10 +32,23 @@ class Waiting(NamedTuple):
     file: str
 
 
+class Came(NamedTuple):
+    """From where, and under which policies, the rows of a night's drop came, as it is noted.
+
+    ``policies`` are JSON; ``signature`` is that of :func:`signed`.
+    """
+
+    number: int
+    since: str
+    input: str
+    policies: str | None
+    signature: str | None
+
+
 class Current(NamedTuple):
     """The state of a series: the number of its last night, and the rows that wait.
 
-    ``arrivals``: where these came from, and under which policies. ``boundaries``: those that its
+    ``came``: the nights in which these came. ``boundaries``: those that its
     nights share, as `SeriesBoundaries` writes them; ``refit``: a person asked for new ones.
     """
 
@@ -41,7 +56,7 @@ class Current(NamedTuple):
     waiting: Sequence[Waiting]
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
-    arrivals: Sequence[Arrival] = ()
+    came: Sequence[Came] = ()
 
 
 class Noted(NamedTuple):
@@ -66,19 +81,46 @@ def current(name: str) -> Current:
         of_last = found.where(waiting.c.night == last.id).order_by(waiting.c.origin)
         waits = [Waiting(*row) for row in connection.execute(of_last)]
         refit = connection.execute(sa.select(series.c.refit).where(series.c.name == name)).scalar()
-        arrivals = _arrivals(connection, last.series, [each.origin for each in waits])
-        return Current(last.number, waits, _boundaries(connection, last), bool(refit), arrivals)
+        came = _came(connection, last.series, [each.origin for each in waits])
+        return Current(last.number, waits, _boundaries(connection, last), bool(refit), came)
 
 
-def _arrivals(connection: sa.Connection, series_id: int, origins: Sequence[int]) -> list[Arrival]:
-    """Where rows came from that first came in these nights, and their policies."""
-    columns = night.c.label, night.c.input, night.c.policies
+def _came(connection: sa.Connection, series_id: int, origins: Sequence[int]) -> list[Came]:
+    columns = night.c.number, night.c.label, night.c.input, night.c.policies, night.c.signature
     mine = night.c.series == series_id, night.c.number.in_(origins)
     found = connection.execute(sa.select(*columns).where(*mine).order_by(night.c.number))
+    return [Came(*row) for row in found]
+
+
+def arrivals_of(name: str, state: Current) -> list[Arrival]:
+    """Where the rows that wait in a series came from, and their policies.
+
+    Raises StorageError where these do not carry the signature of the catalogue's key.
+    """
+    for each in state.came:
+        if each.policies is None or each.signature is None or not _is_genuine(name, each):
+            raise StorageError(
+                f"series: in {storage.shown(name)} rows wait since {each.since} whose policies do "
+                "not carry the catalogue's signature: somebody has changed them, or a version that "
+                "signed none has kept them; nothing is published; find out who may write to the "
+                "catalogue, and restore it from a backup; or begin another series with another "
+                "output, and deliver the drop of that night there"
+            )
     return [
-        Arrival.from_json({"since": since, "input": place, "policies": kept and json.loads(kept)})
-        for since, place, kept in found
+        Arrival.from_json(
+            {"since": each.since, "input": each.input, "policies": json.loads(each.policies or "")}
+        )
+        for each in state.came
     ]
+
+
+def signed(name: str, came: Came) -> str:
+    """The signature of the catalogue's key: a night of one series is none of another."""
+    return signature(catalogue.current().key, "arrival", name, *came[:-1])
+
+
+def _is_genuine(name: str, came: Came) -> bool:
+    return hmac.compare_digest(str(came.signature), signed(name, came))
 
 
 def boundaries_of(release: str) -> Mapping[str, Any] | None:

@@ -29,7 +29,7 @@ from mondrian_ops.core.dataset_name import dates_in
 from mondrian_ops.core.errors import JobError, StorageError
 from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
-from mondrian_ops.series.history import HELD, PUBLISHED, Waiting, nights_of, no_series
+from mondrian_ops.series.history import HELD, PUBLISHED, Came, Waiting, nights_of, no_series, signed
 from mondrian_ops.series.naming import (
     is_one_series,
     is_same_night,
@@ -115,12 +115,14 @@ def intend(
             "series: this run began with an earlier version, which kept no policies with the rows; "
             "nothing is published; run again from the partition task"
         )
+    output, place = output_of(job), place_of(str(job.input))
+    came = Came(of.number, dates_in(output), place, json.dumps(of.policies), None)
+    came = came._replace(signature=signed(of.series, came))
     with catalogue.current().writing() as connection:
         _take_back(connection, token)
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():
             return
         refuse_other_terms(connection, of.series, job)
-        output = output_of(job)
         _refuse_again(connection, of.series, output)
         number = (
             sa.select(sa.func.max(night.c.number)).join(series).where(series.c.name == of.series)
@@ -134,8 +136,8 @@ def intend(
             "number": of.number,
             "token": token,
             "state": PENDING if outcome.published else HELD,
-            "label": dates_in(output),
-            "input": place_of(str(job.input)),
+            "label": came.since,
+            "input": came.input,
             "output": output,
             "work": work.root,
             "time": datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -143,7 +145,8 @@ def intend(
             "rows_published": outcome.published,
             "rows_suppressed": outcome.suppressed,
             "rows_waiting": outcome.waits,
-            "policies": json.dumps(of.policies),
+            "policies": came.policies,
+            "signature": came.signature,
             **outcome.figures,
         }
         series_id = _series_id(connection, of.series)

@@ -165,15 +165,6 @@ def note_arrivals(work: str, arrivals: Iterable[Arrival]) -> None:
     WorkDir(work).write_json(_ARRIVALS, [each.to_json() for each in arrivals])
 
 
-def nights_without_policies(job: Job, work: str) -> list[str]:
-    """The nights since when rows wait of which nobody kept the policies, where there are any now.
-
-    Those that match their inputs today hold instead.
-    """
-    unknown = [each.since for each in _arrivals(job, work) if each.policies is None]
-    return unknown if unknown and _inputs_of(_current()) else []
-
-
 def output_rules(output: str) -> list[OutputRule] | None:
     """The rules about who writes to a location; None if there are no policies at all."""
     policies = _current()
@@ -263,16 +254,14 @@ def _of_waiting(job: Job, work: str | None) -> Iterator[tuple[str, Policy]]:
     """The policies of rows that waited, each with the night in which these came.
 
     They are those that were kept with the rows, and those that match their input now. Raises
-    JobError where there are neither, and such rows are refused here: because every input needs a
-    policy, or because nobody knows whether they had one.
+    JobError where there are neither, and every input needs a policy here.
     """
     arrivals = _arrivals(job, work)
     policies = _current() if arrivals else None
     inputs = _inputs_of(policies)
     for rows in arrivals:
-        held = dict.fromkeys([*(rows.policies or ()), *_met(inputs, rows.input)])
-        is_unknown = rows.policies is None and bool(inputs)
-        if not held and (is_unknown or (policies is not None and policies.unmatched == "refuse")):
+        held = dict.fromkeys([*rows.policies, *_met(inputs, rows.input)])
+        if not held and policies is not None and policies.unmatched == "refuse":
             raise JobError(
                 f"series: no policy matches {shown(rows.input)}, from where rows came that wait "
                 f"since {rows.since}, and such rows are refused here; have an administrator add a "

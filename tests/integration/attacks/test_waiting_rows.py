@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,48 +199,78 @@ def clinic_run(options: dict[str, Any]) -> dict[str, Any]:
     return pipeline.run(storage.check_job(storage.load_job(options)), silent)
 
 
-# Rows of nights from before policies were kept
+# Whoever may write to the catalogue's database, but has not its key
 
 
-def forget() -> None:
-    """Make the catalogue one of a version that kept no policies."""
+def change(*statements: str) -> None:
     with sqlite3.connect(os.environ["MONDRIAN_OPS_CATALOGUE"]) as database:
-        database.execute("UPDATE night SET policies = NULL")
+        for statement in statements:
+            database.execute(statement)
 
 
-def test_rows_of_unknown_policies_are_held_to_those_of_their_input_today(clinic: Clinic) -> None:
+def test_kept_policies_cannot_be_weakened_in_the_database(clinic: Clinic) -> None:
     clinic.night("patients", 30)
-    forget()
-    with pytest.raises(
-        JobError, match="min_k: 50; set 50 or more; rows that wait since 2025-01-01"
-    ):
+    clinic.decree(None, None)
+    change("UPDATE night SET policies = replace(policies, '50', '2')")
+    with pytest.raises(StorageError) as caught:
         clinic.night("visitors", 100, **weaker())
-    report = clinic.night("visitors", 100)
-    assert report["policies"] == ["patients"]
-    assert (
-        "rows have waited since 2025-01-01, when no policies were kept with them, so the policies "
-        "that match their inputs today hold for them"
-    ) in report["notes"]
+    assert re.fullmatch(
+        r"series: in .*/out/\* rows wait since 2025-01-01 whose policies do not carry the "
+        r"catalogue's signature: .*; nothing is published; find out .* restore it .*",
+        str(caught.value),
+    )
+    assert clinic.published() == []
 
 
-def test_rows_of_unknown_policies_are_refused_where_none_matches_today(clinic: Clinic) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE night SET policies = NULL, signature = NULL",  # as a version that kept none
+        "UPDATE night SET (policies, signature) = "
+        "(SELECT policies, signature FROM night WHERE number = 2)",
+        "UPDATE night SET input = replace(input, 'patients', 'visitors')",
+        "UPDATE series SET name = replace(name, 'out', 'mine')",
+    ],
+)
+def test_nor_taken_from_another_night_or_removed(clinic: Clinic, statement: str) -> None:
     clinic.night("patients", 30)
-    forget()
-    clinic.decree(None, {"min_k": 2})
-    with pytest.raises(JobError, match=r"series: no policy matches .*/patients/2025-01-01.parquet"):
+    clinic.decree(None, None)
+    clinic.night("visitors", 10)
+    change(statement)
+    output = str(clinic.folder / ("mine" if "mine" in statement else "out") / "2025-01-03")
+    with pytest.raises(StorageError, match="do not carry the catalogue's signature"):
+        clinic.night("visitors", 100, output=output, **weaker())
+    assert clinic.published() == []
+
+
+def test_nor_do_the_rows_become_those_of_a_night_without_policies(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    clinic.decree(None, None)
+    clinic.night("visitors", 10)
+    change("UPDATE waiting SET rows = 40 WHERE origin = 2", "DELETE FROM waiting WHERE origin = 1")
+    with pytest.raises(StorageError, match="not those that the catalogue knows of"):
         clinic.night("visitors", 100, **weaker())
     assert clinic.published() == []
-    clinic.decree({}, {"min_k": 2})  # an administrator decides
-    clinic.night("visitors", 100, **weaker())
 
 
-def test_rows_of_unknown_policies_are_free_where_there_are_no_policies(clinic: Clinic) -> None:
+def test_nor_those_of_another_series(clinic: Clinic) -> None:
+    """My own series has a night without policies, of as many rows, whose file becomes theirs."""
+    clinic.night("patients", 30)
+    clinic.decree(None, None)
+    output = str(clinic.folder / "mine" / "2025-01-01")
+    assert clinic.night("visitors", 30, output=output)["outcome"]["state"] == "held"
+    change("UPDATE waiting SET file = (SELECT max(file) FROM waiting WHERE file LIKE '%/out/%')")
+    with pytest.raises(StorageError, match="not in the directory of this series' waiting rows"):
+        clinic.night("visitors", 100, output=output.replace("-01-01", "-01-02"), **weaker())
+    assert not list((clinic.folder / "mine").glob("2025-*"))
+
+
+def test_rows_without_a_policy_are_signed_too(clinic: Clinic) -> None:
     clinic.without_policies()
     clinic.night("patients", 30)
-    forget()
     report = clinic.night("visitors", 100, **weaker())
     assert "policies" not in report
-    assert not any("policies" in note for note in report["notes"])
+    assert report["rows"]["published"] == 130
 
 
 def test_rows_that_came_without_a_policy_are_refused_where_every_input_needs_one(
