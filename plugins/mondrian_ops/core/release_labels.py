@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,13 +29,14 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.core.quasi_identifier import QuasiIdentifier
 from mondrian_ops.core.release_scales import (
     BoundedScale,
+    Ends,
     GridScale,
     LadderScale,
     Scale,
+    flags,
     nulls,
     plain,
     ranked,
-    read_texts,
     written,
 )
 
@@ -45,8 +45,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _STAR = "*"
-_INTERVAL = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
 _BETWEEN = ", "
+_REMEMBERED = 4096  # labels of a column
 
 
 class Losses(NamedTuple):
@@ -154,28 +154,14 @@ def _labels_of(
 # Intervals
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """The intervals that labels are, (labels,) each; an end is null where it is unlimited.
-
-    ``missing``: the label is the missing value, ``star``: it covers all values, missing or not.
-    ``single``: it is one value. ``closed``: the upper end belongs to the interval.
-    """
-
-    low: pa.Array
-    high: pa.Array
-    missing: Flags
-    star: Flags
-    single: Flags
-    closed: Flags
-
-
 class IntervalLabels(PublishedLabels):
     """Reads intervals, ``[25, 30]``, and single values, ``25``; or two bounds."""
 
     def __init__(self, name: str, scale: Scale) -> None:
         super().__init__(name)
         self._scale = scale
+        none = pa.array([], pa.string())
+        self._known = none, scale.of_texts(none)
 
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
@@ -202,40 +188,24 @@ class IntervalLabels(PublishedLabels):
         lost[ends.star] = 1.0
         return Losses(lost, lost, (ends.missing | ends.single) & ~ends.star, ends.star)
 
-    def _ends(self, labels: Sequence[pa.Array]) -> _Ends:
+    def _ends(self, labels: Sequence[pa.Array]) -> Ends:
         try:
-            return self._of_texts(*labels) if len(labels) == 1 else self._of_bounds(*labels)
+            return self._of_texts(*labels) if len(labels) == 1 else self._scale.of_bounds(*labels)
         except pa.ArrowInvalid:
             raise self._unread() from None
 
-    def _of_bounds(self, least: pa.Array, greatest: pa.Array) -> _Ends:
-        low, high = self._scale.bounds(least), self._scale.bounds(greatest)
-        nothing = nulls(low) & nulls(high)  # missing, or present and not shown
-        closed = np.full(len(low), self._scale.closed)
-        single = pc.fill_null(pc.equal(low, high), False).to_numpy(zero_copy_only=False) & closed
-        return _Ends(low, high, np.zeros(len(low), bool), nothing, single, closed)
-
-    def _of_texts(self, labels: pa.Array) -> _Ends:
+    def _of_texts(self, labels: pa.Array) -> Ends:
+        """The intervals of some labels. Those of other parts are remembered while they are few."""
         labels = written(labels)
-        missing, star = nulls(labels), _flags(pc.equal(labels, _STAR))
-        parts = pc.extract_regex(labels, _INTERVAL)
-        is_single = nulls(parts) & ~missing & ~star
-        value = read_texts(pc.if_else(pa.array(is_single), labels, None), self._scale.type)
-        value = self._scale.values(value)
-        if pa.types.is_null(labels.type) or len(parts) == parts.null_count:
-            return _Ends(value, value, missing, star, is_single, is_single)
-        low, high, close = (pc.struct_field(parts, name) for name in ("low", "high", "close"))
-        low = self._scale.ends(pc.if_else(pc.equal(low, "-inf"), None, low))
-        high = self._scale.ends(pc.if_else(pc.equal(high, "inf"), None, high))
-        single = pa.array(is_single)
-        return _Ends(
-            pc.if_else(single, value, low),
-            pc.if_else(single, value, high),
-            missing,
-            star,
-            is_single,
-            is_single | _flags(pc.equal(close, "]")),
-        )
+        texts, ends = self._known
+        if len(labels) + len(texts) > _REMEMBERED:
+            return self._scale.of_texts(labels)
+        new = labels.filter(pc.invert(pc.is_in(labels, value_set=texts)))
+        if len(new):
+            texts = pa.concat_arrays([texts, new])
+            ends = Ends.joined(ends, self._scale.of_texts(new))
+            self._known = texts, ends
+        return ends.at(pc.index_in(labels, value_set=texts).to_numpy())
 
 
 # Categories
@@ -300,7 +270,7 @@ class TreeLabels(PublishedLabels):
         """The number of each label, that after the last for a missing one; missing; star."""
         (texts,) = labels
         texts = written(texts)
-        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         numbers, none = self._numbers, len(self._numbers)
         number = np.array([numbers.get(text, none) for text in texts.to_pylist()], np.int64)
         if ((number == none) & ~missing & ~star).any():
@@ -326,21 +296,21 @@ class PrefixLabels(PublishedLabels):
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
         texts, values = written(labels[0]), written(values, self.pointed)
-        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         label = texts.take(pa.array(label_of))
         value = values.take(pa.array(value_of))
         begins = _begins(value, pc.utf8_rtrim(label, _STAR))
-        fits = _flags(pc.less_equal(pc.utf8_length(value), pc.utf8_length(label)))
-        whole = _flags(pc.equal(value, label))
-        general = _flags(pc.ends_with(label, _STAR)) & begins & fits
+        fits = flags(pc.less_equal(pc.utf8_length(value), pc.utf8_length(label)))
+        whole = flags(pc.equal(value, label))
+        general = flags(pc.ends_with(label, _STAR)) & begins & fits
         is_missing = nulls(value) & missing[label_of]
         return star[label_of] | is_missing | whole | general
 
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
         texts = written(labels[0])
-        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         domain, count = self._sorted, len(self._domain)
-        general = _flags(pc.ends_with(texts, _STAR))
+        general = flags(pc.ends_with(texts, _STAR))
         under = np.ones(len(texts), np.int64)
         for at in np.flatnonzero(general).tolist():
             prefix = texts[at].as_py().rstrip(_STAR)
@@ -382,7 +352,7 @@ class SetLabels(PublishedLabels):
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
         texts = written(labels[0])
-        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         values = written(values, self.pointed)
         value = _places(values, self._domain)[value_of]
         label, member, _ = self._members(texts, missing)
@@ -394,7 +364,7 @@ class SetLabels(PublishedLabels):
 
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
         texts = written(labels[0])
-        missing, star = nulls(texts), _flags(pc.equal(texts, _STAR))
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         _, _, members = self._members(texts, missing)
         domain = max(2, len(self._domain))
         ncp = np.where(members > 1, members / domain, 0.0)
@@ -408,7 +378,7 @@ class SetLabels(PublishedLabels):
         Of "*" and the missing value there are none.
         """
         place = _places(texts, self._domain)
-        braced = _flags(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")))
+        braced = flags(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")))
         single = np.flatnonzero(place >= 0)
         labels, members = [single], [place[single]]
         size = (place >= 0).astype(np.int64)
@@ -430,7 +400,7 @@ class SetLabels(PublishedLabels):
                 labels.append(np.full(len(among), number))
                 members.append(np.array(among, np.int64))
                 size[number] = max(size[number], most)
-        star = _flags(pc.equal(texts, _STAR))
+        star = flags(pc.equal(texts, _STAR))
         if ((size == 0) & ~missing & ~star).any():
             raise self._unread()
         return np.concatenate(labels), np.concatenate(members), size
@@ -485,9 +455,3 @@ def _begins(texts: pa.Array, prefixes: pa.Array) -> Flags:
         ],
         bool,
     )
-
-
-def _flags(values: pa.Array) -> Flags:
-    """Truth values, false where they are unknown."""
-    flags: Flags = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
-    return flags

@@ -7,7 +7,9 @@ and generalizing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,40 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+_STAR = "*"
+_INTERVAL = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The intervals that labels are, (labels,) each; an end is null where it is unlimited.
+
+    ``missing``: the label is the missing value, ``star``: it covers all values, missing or not.
+    ``single``: it is one value. ``closed``: the upper end belongs to the interval.
+    """
+
+    low: pa.Array
+    high: pa.Array
+    missing: Flags
+    star: Flags
+    single: Flags
+    closed: Flags
+
+    def at(self, places: NDArray[np.integer[Any]]) -> Ends:
+        """Those at some places."""
+        low, high = (each.take(pa.array(places)) for each in (self.low, self.high))
+        numbers = self.missing, self.star, self.single, self.closed
+        return Ends(low, high, *(each[places] for each in numbers))
+
+    def joined(self, others: Ends) -> Ends:
+        """These and then others."""
+        low, high = (
+            pa.concat_arrays(pair) for pair in ((self.low, others.low), (self.high, others.high))
+        )
+        mine = self.missing, self.star, self.single, self.closed
+        theirs = others.missing, others.star, others.single, others.closed
+        return Ends(low, high, *map(np.append, mine, theirs))
 
 
 class Scale:
@@ -41,19 +76,49 @@ class Scale:
 
     def values(self, values: pa.Array) -> pa.Array:
         """Values of the column as they are compared with ends of intervals."""
-        return comparable(values, self.type)
+        return _comparable(values, self.type)
 
     def ends(self, texts: pa.Array) -> pa.Array:
         """The ends of intervals from their texts; null stays null."""
-        return read_texts(texts, self.type)
+        return _read(texts, self.type)
 
     def bounds(self, bounds: pa.Array) -> pa.Array:
         """The ends of intervals from typed bounds."""
-        return comparable(bounds, self.type)
+        return _comparable(bounds, self.type)
 
     def positions(self, values: pa.Array) -> Floats:
         """The positions of ends, to measure distances; NaN for null."""
         return _line(values)
+
+    def of_bounds(self, least: pa.Array, greatest: pa.Array) -> Ends:
+        """The intervals between typed bounds."""
+        low, high = self.bounds(least), self.bounds(greatest)
+        nothing = nulls(low) & nulls(high)  # missing, or present and not shown
+        closed = np.full(len(low), self.closed)
+        single = flags(pc.equal(low, high)) & closed
+        return Ends(low, high, np.zeros(len(low), bool), nothing, single, closed)
+
+    def of_texts(self, labels: pa.Array) -> Ends:
+        """The intervals, or single values, that texts are; raises ArrowInvalid if one is none."""
+        missing, star = nulls(labels), flags(pc.equal(labels, _STAR))
+        parts = pc.extract_regex(labels, _INTERVAL)
+        is_single = nulls(parts) & ~missing & ~star
+        value = _read(pc.if_else(pa.array(is_single), labels, None), self.type)
+        value = self.values(value)
+        if len(parts) == parts.null_count:
+            return Ends(value, value, missing, star, is_single, is_single)
+        low, high, close = (pc.struct_field(parts, name) for name in ("low", "high", "close"))
+        low = self.ends(pc.if_else(pc.equal(low, "-inf"), None, low))
+        high = self.ends(pc.if_else(pc.equal(high, "inf"), None, high))
+        single = pa.array(is_single)
+        return Ends(
+            pc.if_else(single, value, low),
+            pc.if_else(single, value, high),
+            missing,
+            star,
+            is_single,
+            is_single | flags(pc.equal(close, "]")),
+        )
 
     def _reach(self, domain: pa.Array) -> tuple[float, float]:
         line = self.positions(self.values(domain))
@@ -64,7 +129,7 @@ class _NumberScale(Scale):
     """Compares numbers as floats, and moments as days since 1970-01-01, whose ends are exact."""
 
     def values(self, values: pa.Array) -> pa.Array:
-        values = comparable(values, self.type)
+        values = _comparable(values, self.type)
         if not pa.types.is_temporal(self.type):
             return values.cast(pa.float64(), safe=False)
         per_day = 1
@@ -124,7 +189,7 @@ class BoundedScale(Scale):
     """Cells between the boundaries of a series; the first and the last have one end only."""
 
     def __init__(self, type_: pa.DataType, domain: pa.Array, boundaries: pa.Array) -> None:
-        self._boundaries = comparable(boundaries, type_)
+        self._boundaries = _comparable(boundaries, type_)
         self.closed = pa.types.is_integer(type_) or pa.types.is_date(type_)
         super().__init__(type_, domain)
 
@@ -157,7 +222,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
     return pa.float32() if pa.types.is_float16(type_) else type_
 
 
-def comparable(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _comparable(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Values in a type; NaN is missing, and there is one zero."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -177,12 +242,12 @@ def written(values: pa.Array, pointed: bool = False) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_floating(values.type):
-        texts = comparable(values, plain(values.type)).cast(pa.string())
+        texts = _comparable(values, plain(values.type)).cast(pa.string())
         return pc.replace_substring_regex(texts, r"^(-?[0-9]+)$", r"\1.0") if pointed else texts
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
-def read_texts(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+def _read(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     """The values of a type that texts stand for; raises ArrowInvalid if one stands for none."""
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), type_)
@@ -191,7 +256,7 @@ def read_texts(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         return moments.cast(pa.timestamp(type_.unit)).cast(type_)
     if pa.types.is_timestamp(type_) and type_.tz:
         return _zoned(texts, type_)
-    return comparable(texts.cast(type_), type_)
+    return _comparable(texts.cast(type_), type_)
 
 
 def _zoned(texts: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -234,3 +299,9 @@ def nulls(values: pa.Array) -> Flags:
     """Which values are missing."""
     missing: Flags = values.is_null().to_numpy(zero_copy_only=False)
     return missing
+
+
+def flags(values: pa.Array) -> Flags:
+    """Truth values, false where they are unknown."""
+    known: Flags = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return known
