@@ -116,6 +116,43 @@ def test_parquet_columns_are_read_in_the_types_that_the_job_names(tmp_path, retr
     assert not any("unknown" in text for text in rows["day"].to_pylist() if text)
 
 
+@pytest.mark.parametrize("series", [None, {"boundaries": "stable"}])
+@pytest.mark.parametrize("style", ["text", "bounds"])
+def test_columns_without_missing_values_are_declared_so_in_every_part(tmp_path, series, style):
+    """Not in a series: its releases have to be alike, and the next one may have some."""
+    rows = pa.table(
+        {
+            "name": [f"n{at}" for at in range(400)],
+            "code": [at % 97 for at in range(400)],
+            "gap": pa.array([None if at == 7 else at % 5 for at in range(400)]),
+            "illness": [f"i{at % 5}" for at in range(400)],
+            "stage": pa.array([None if at == 300 else at % 3 for at in range(400)]),
+            "raw": [at % 2 for at in range(400)],
+        }
+    )
+    pq.write_table(rows, tmp_path / "p.parquet")
+    keys = {
+        "quasi_identifiers": ["code", "gap"],
+        "identifiers": ["name"],
+        "identifier_policy": "redact",
+        "sensitive": ["illness", "stage"],
+        "unlisted": "publish",
+        "interval_style": style,
+        "partitioning": {"fragments": 4, "sample": 1.0},
+    }
+    if series is not None:
+        keys |= {"series": series, "output": str(tmp_path / "out" / "2025-06-01")}
+    table, report = released(job_of(tmp_path, "p.parquet", **keys))
+    parts = sorted((tmp_path / "out").rglob("part-*"))
+    assert len(parts) == len(report["fragments"]) == 4
+    schemas = [pq.read_schema(each) for each in parts]
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+    required = {field.name for field in schemas[0] if not field.nullable}
+    whole = {"name", "illness", *(["code"] if style == "text" else [])}
+    assert required == (set() if series else whole)
+    assert table.num_rows == 400
+
+
 @pytest.mark.parametrize(
     ("types", "error", "message"),
     [

@@ -56,7 +56,8 @@ class Profile:
     sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
     sensitive columns are as they are counted. ``constant``: quasi-identifiers with one value in all
     rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
-    ``pointed``: the columns whose whole numbers are written ``70.0``.
+    ``pointed``: the columns whose whole numbers are written ``70.0``. ``complete``: those of
+    ``domains`` without a missing value.
     """
 
     rows: int
@@ -66,6 +67,7 @@ class Profile:
     constant: tuple[str, ...] = ()
     boundaries: Mapping[str, pa.Array] = field(default_factory=dict)
     pointed: tuple[str, ...] = ()
+    complete: tuple[str, ...] = ()
 
     def attributes(self, job: Job, hierarchies: Hierarchies, tree_order: bool) -> list[Attribute]:
         """The quasi-identifiers of ``job``, resolved against this dataset.
@@ -165,6 +167,7 @@ class Profile:
             "types": pa.schema(self.types).serialize().to_pybytes().hex(),
             "constant": json.dumps(self.constant),
             "pointed": json.dumps(self.pointed),
+            "complete": json.dumps(self.complete),
         }
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -180,6 +183,7 @@ class Profile:
             counts=with_prefix(table, "count:"),
             constant=tuple(json.loads(meta[b"constant"])),
             pointed=tuple(json.loads(meta[b"pointed"])),
+            complete=tuple(json.loads(meta[b"complete"])),
             boundaries=with_prefix(table, "boundaries:"),
         )
 
@@ -310,6 +314,7 @@ class Profiler:
         domains: dict[str, pa.Array] = {}
         counts: dict[str, pa.Array] = {}
         distinct: dict[str, int] = {}
+        missing = {*self._missing}
         for name, ends in self._ranges.items():
             domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
@@ -322,10 +327,21 @@ class Profiler:
                 leaves = _leaves(hierarchy, name in self._sensitive)
                 self._check_leaves(name, domains[name], occurrences, leaves)
             distinct[name] = len(occurrences)
+            if len(occurrences) > len(domains[name]):
+                missing.add(name)
             if name not in self._quasi:
                 counts[name] = occurrences
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
-        return Profile(self._rows, self._types, domains, counts, constant, pointed=self._pointed)
+        complete = tuple(name for name in domains if name not in missing)
+        return Profile(
+            self._rows,
+            self._types,
+            domains,
+            counts,
+            constant,
+            pointed=self._pointed,
+            complete=complete,
+        )
 
     def _check_leaves(
         self, name: str, values: pa.Array, counts: pa.Array, leaves: pa.Array

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,8 @@ from mondrian_ops.core.release_scales import (
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+_Read = TypeVar("_Read", bound=tuple[Any, ...])
 
 _STAR = "*"
 _BETWEEN = ", "
@@ -160,8 +162,8 @@ class IntervalLabels(PublishedLabels):
     def __init__(self, name: str, scale: Scale) -> None:
         super().__init__(name)
         self._scale = scale
-        none = pa.array([], pa.string())
-        self._known = none, scale.of_texts(none)
+        self._known_ends = _Known(scale.of_texts)
+        self._known_losses = _Known(self._losses_of_texts)
 
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
@@ -177,7 +179,15 @@ class IntervalLabels(PublishedLabels):
         return ends.star[label_of] | np.where(missing, value == 0, within)
 
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        scale, ends = self._scale, self._ends(labels)
+        if len(labels) == 1:
+            return self._read(self._known_losses.of, written(labels[0]))
+        return self._lost(self._ends(labels))
+
+    def _losses_of_texts(self, texts: pa.Array) -> Losses:
+        return self._lost(self._scale.of_texts(texts))
+
+    def _lost(self, ends: Ends) -> Losses:
+        scale = self._scale
         low, high = scale.positions(ends.low), scale.positions(ends.high)
         low = np.where(nulls(ends.low), scale.low, low)
         high = np.where(nulls(ends.high), scale.high, high)
@@ -189,23 +199,41 @@ class IntervalLabels(PublishedLabels):
         return Losses(lost, lost, (ends.missing | ends.single) & ~ends.star, ends.star)
 
     def _ends(self, labels: Sequence[pa.Array]) -> Ends:
+        if len(labels) == 1:
+            return self._read(self._known_ends.of, written(labels[0]))
+        return self._read(self._scale.of_bounds, *labels)
+
+    def _read(self, how: Callable[..., _Read], *labels: pa.Array) -> _Read:
         try:
-            return self._of_texts(*labels) if len(labels) == 1 else self._scale.of_bounds(*labels)
+            return how(*labels)
         except pa.ArrowInvalid:
             raise self._unread() from None
 
-    def _of_texts(self, labels: pa.Array) -> Ends:
-        """The intervals of some labels. Those of other parts are remembered while they are few."""
-        labels = written(labels)
-        texts, ends = self._known
-        if len(labels) + len(texts) > _REMEMBERED:
-            return self._scale.of_texts(labels)
-        new = labels.filter(pc.invert(pc.is_in(labels, value_set=texts)))
-        if len(new):
+
+class _Known(Generic[_Read]):
+    """What was read of labels, remembered for those of other parts while they are few.
+
+    ``read`` reads texts, as a tuple of arrays with an entry for each. Threads may share this.
+    """
+
+    def __init__(self, read: Callable[[pa.Array], _Read]) -> None:
+        self._how = read
+        none = pa.array([], pa.string())
+        self._all = none, read(none)
+
+    def of(self, labels: pa.Array) -> _Read:
+        """What is read of some labels."""
+        texts, known = self._all
+        place = pc.index_in(labels, value_set=texts)
+        if place.null_count:
+            new = labels.filter(place.is_null())
+            if len(texts) + len(new) > _REMEMBERED:
+                return self._how(labels)
             texts = pa.concat_arrays([texts, new])
-            ends = Ends.joined(ends, self._scale.of_texts(new))
-            self._known = texts, ends
-        return ends.at(pc.index_in(labels, value_set=texts).to_numpy())
+            known = type(known)(*map(_joined, known, self._how(new)))
+            self._all = texts, known
+            place = pc.index_in(labels, value_set=texts)
+        return type(known)(*(_at(each, place) for each in known))
 
 
 # Categories
@@ -455,3 +483,15 @@ def _begins(texts: pa.Array, prefixes: pa.Array) -> Flags:
         ],
         bool,
     )
+
+
+def _joined(one: Any, other: Any) -> Any:
+    """Two arrays, of Arrow or NumPy, one after the other."""
+    if isinstance(one, np.ndarray):
+        return np.append(one, other)
+    return pa.concat_arrays([one, other])
+
+
+def _at(values: Any, place: pa.Array) -> Any:
+    """The values at some places."""
+    return values[place.to_numpy()] if isinstance(values, np.ndarray) else values.take(place)

@@ -7,9 +7,8 @@ and generalizing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +24,7 @@ _INTERVAL = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """The intervals that labels are, (labels,) each; an end is null where it is unlimited.
 
     ``missing``: the label is the missing value, ``star``: it covers all values, missing or not.
@@ -39,21 +37,6 @@ class Ends:
     star: Flags
     single: Flags
     closed: Flags
-
-    def at(self, places: NDArray[np.integer[Any]]) -> Ends:
-        """Those at some places."""
-        low, high = (each.take(pa.array(places)) for each in (self.low, self.high))
-        numbers = self.missing, self.star, self.single, self.closed
-        return Ends(low, high, *(each[places] for each in numbers))
-
-    def joined(self, others: Ends) -> Ends:
-        """These and then others."""
-        low, high = (
-            pa.concat_arrays(pair) for pair in ((self.low, others.low), (self.high, others.high))
-        )
-        mine = self.missing, self.star, self.single, self.closed
-        theirs = others.missing, others.star, others.single, others.closed
-        return Ends(low, high, *map(np.append, mine, theirs))
 
 
 class Scale:
@@ -287,11 +270,11 @@ def _line(values: pa.Array) -> Floats:
 
 def ranked(values: pa.Array) -> Ints:
     """(values,) numbers from 1 that ascend with the values, 0 for the missing one."""
-    encoded = values.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    rank = np.zeros(len(order) + 1, np.int64)
-    rank[order] = np.arange(1, len(order) + 1)
-    places: Ints = encoded.indices.cast(pa.int64()).fill_null(len(order)).to_numpy()
+    encoded = values.dictionary_encode(null_encoding="encode")
+    order = pc.array_sort_indices(encoded.dictionary, null_placement="at_start").to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) + (values.null_count == 0)
+    places: Ints = encoded.indices.to_numpy()
     return rank[places]
 
 

@@ -240,11 +240,14 @@ class _Pairs:
     def _finish(self) -> None:
         if not self._arrays:
             return
-        keys = np.concatenate([np.zeros(0, np.int64), *self._keys])
-        keys = np.unique(keys) if self._table is None else np.flatnonzero(self._table)
-        label_of, value_of = np.divmod(keys, len(self._values))
-        used_labels, label_of = np.unique(label_of, return_inverse=True)
-        used_values, value_of = np.unique(value_of, return_inverse=True)
+        if self._table is None:
+            keys = np.unique(np.concatenate([np.zeros(0, np.int64), *self._keys]))
+            label_of, value_of = np.divmod(keys, len(self._values))
+            used_labels, label_of = np.unique(label_of, return_inverse=True)
+            used_values, value_of = np.unique(value_of, return_inverse=True)
+        else:
+            used_labels, used_values = (np.flatnonzero(self._table.any(axis)) for axis in (1, 0))
+            label_of, value_of = np.nonzero(self._table[used_labels][:, used_values])
         arrays = [array.take(pa.array(used_labels)) for array in self._arrays]
         values = self._values.take(pa.array(used_values))
         self._wrong += int(

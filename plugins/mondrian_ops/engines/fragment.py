@@ -77,7 +77,7 @@ def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -
     if persons is not None:
         of_rows = {"persons": persons, "signatures": released.signatures}
         keep = partial(run.work.write_persons, **of_rows)
-    storage.write_part(path, released.table, run.work.root, keep, run.declared, check)
+    storage.write_part(path, released.table, run.work.root, keep, run.declared, check, run.required)
     return hidden
 
 

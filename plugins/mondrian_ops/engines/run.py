@@ -176,6 +176,17 @@ class Run:
         return pa.schema([self.dataset.source.schema.field(name) for name in self.columns])
 
     @property
+    def required(self) -> frozenset[str]:
+        """The columns of which no row of the release has a missing value.
+
+        None where releases have to be alike: another one may have missing values.
+        """
+        job = self.dataset.job
+        if job.series is not None or self.dataset.contract is not None:
+            return frozenset()
+        return frozenset([*self.draft.profile.complete, *job.identifiers])
+
+    @property
     def declared(self) -> list[pa.Field]:
         """The columns that are published as they are in types that are not plain."""
         job = self.dataset.job

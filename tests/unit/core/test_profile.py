@@ -85,6 +85,10 @@ def test_domains_and_counts_do_not_depend_on_the_batches(column):
     assert found.rows == len(values)
     written = Counter(None if is_missing(v) else text_of(kind, v) for v in values)
     counts = brute_force.of_alike(written)
+    assert ("q" in found.complete, "s" in found.complete) == (
+        None not in written,
+        None not in counts,
+    )
     texts = found.domains["s"].cast(pa.string()).to_pylist()
     occurrences = found.counts["s"].to_pylist()
     assert len(occurrences) == len(texts) + (None in counts)
@@ -104,9 +108,10 @@ def test_a_range_is_that_of_the_present_values(column):
     if "interval" not in kind.ways:
         return
     table = pa.table({"q": pa.array(values, kind.type)})
-    found = profiled(a_job("q"), *divided(table, size)).domains["q"].to_pylist()
+    found = profiled(a_job("q"), *divided(table, size))
     present = [value for value in values if not is_missing(value)]
-    assert found == ([min(present), max(present)] if present else [])
+    assert found.domains["q"].to_pylist() == ([min(present), max(present)] if present else [])
+    assert found.complete == (("q",) if len(present) == len(values) else ())
 
 
 @examples(100)
@@ -118,6 +123,7 @@ def test_a_profile_survives_its_file(column):
     again = Profile.from_table(found.to_table())
     assert again.rows == found.rows
     assert again.types == found.types
+    assert again.complete == found.complete
     for name in ("q", "s"):
         assert again.domains[name].equals(found.domains[name])
     assert again.counts["s"].equals(found.counts["s"])
@@ -189,6 +195,7 @@ def sent(table: pa.Table) -> pa.Table:
 def assert_same(found: Profile, expected: Profile) -> None:
     assert found.rows == expected.rows
     assert found.types == expected.types
+    assert {*found.complete} == {*expected.complete}
     for some, others in ((found.domains, expected.domains), (found.counts, expected.counts)):
         assert some.keys() == others.keys()
         assert all(some[name].equals(others[name]) for name in some)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mondrian_ops.core import release_labels
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.hierarchy import Hierarchy
 from mondrian_ops.core.job import Job
@@ -62,6 +63,25 @@ HIGH = pa.array([-3, 7])
 )
 def test_an_interval_covers_what_lies_within(quasi, boundaries, label, values, expected):
     assert covered(labels_of(quasi, values.drop_null(), boundaries), label, values) == expected
+
+
+@pytest.mark.parametrize("most", [0, 3, 4096])
+def test_labels_mean_the_same_whatever_was_read_before(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(release_labels, "_REMEMBERED", most)
+    labels = labels_of("n", pa.array([0, 10]))
+    values = pa.array([1, 3, None])
+    for texts in (["[1, 2]", "3"], ["3", None], ["*", "[3, 4]", "[1, 2]", "3"], ["[3, 4]"]):
+        alone = labels_of("n", pa.array([0, 10]))
+        for text in texts:
+            assert covered(labels, text, values) == covered(alone, text, values)
+        assert lost(labels, *texts) == lost(alone, *texts)
+        assert lost(labels, *reversed(texts)) == lost(alone, *texts)[::-1]
+        for wrong in ("[1; 2]", "x"):
+            with pytest.raises(PrivacyError, match="column 'n': a published label cannot be read"):
+                lost(labels, *texts, wrong)
+    assert lost(labels, "[1, 2]", "3", None, "*") == [(0.1, 0.1), (0, 0), (0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(

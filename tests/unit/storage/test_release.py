@@ -144,6 +144,30 @@ def test_a_part_declares_types_of_the_source(tmp_path):
     assert plain.to_pydict() == rows.to_pydict()
 
 
+def test_a_required_column_has_no_missing_value(tmp_path):
+    words = pa.chunked_array([["a", "b", "a"]]).dictionary_encode()
+    ids = pa.array([b"0" * 16] * 3, pa.binary(16))
+    table = pa.table({"word": words, "n": [1, None, 3], "id": ids})
+    declared = declared_fields(pa.schema([("id", pa.uuid())]))
+    path, read = str(tmp_path / "part-0.parquet"), []
+
+    def check(columns):
+        read.extend(columns(["word", "n"]))
+
+    write_part(path, table, declared=declared, check=check, required=["word", "id", "other"])
+    assert [batch.column(0).to_pylist() for batch in read] == [["a", "b", "a"]]
+    schema = pq.read_schema(path)
+    assert [field.nullable for field in schema] == [False, True, False]
+    assert schema.types == [pa.string(), pa.int64(), pa.uuid()]
+    levels = [pq.read_metadata(path).schema.column(at).max_definition_level for at in range(3)]
+    assert levels == [0, 1, 0]
+    (file,) = read_release(str(tmp_path))
+    assert pa.Table.from_batches(file.batches()).to_pydict() == table.to_pydict()
+    with pytest.raises(InputError, match=r"column 'n' has missing values, .* run again"):
+        write_part(str(tmp_path / "part-1.parquet"), table, required=["n"])
+    assert names(tmp_path) == ["part-0.parquet"]
+
+
 def test_a_part_of_a_vanished_run_is_a_storage_error(tmp_path):
     with pytest.raises(StorageError, match="run again from the partition task"):
         write_part(str(tmp_path / "gone" / "part-0.parquet"), pa.table({"n": [1]}))
