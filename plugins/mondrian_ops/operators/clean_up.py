@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -44,6 +45,14 @@ _MARKED = (
 )
 
 
+class _Conclusion(Enum):
+    """What became of a release: ``MARKED`` is unfinished, too, by hand."""
+
+    OVER = "over"
+    UNFINISHED = "unfinished"
+    MARKED = "marked"
+
+
 class _States(defaultdict[str, set[str]]):
     """The states in which the instances of each task have ended.
 
@@ -74,13 +83,15 @@ class CleanUpOperator(MondrianOperator):
     published nor discarded is recorded as failed, unless a task before has recorded why: one that
     waits for an approval, whose task was killed, or whose run somebody marked as failed.
 
-    Where jobs may no longer write, the task removes nothing and fails for good.
+    Where jobs may no longer write, the task removes nothing and fails for good. What stops it at
+    one directory, such as a link that somebody planted there, stops it at no other one.
     """
 
     def execute(self, context: Context) -> None:
         """Remove the working files.
 
-        Raises AirflowFailException if a release is not made, or some files are out of reach.
+        Raises AirflowFailException if a release is not made, or some files are out of reach or
+        cannot be removed; OSError, after all the others, for a failure that a retry may cure.
         """
         from mondrian_ops import storage  # the pipeline would take a second to import
         from mondrian_ops.hooks.settings import keep_time, use_settings
@@ -89,26 +100,45 @@ class CleanUpOperator(MondrianOperator):
         ended, keep = _states(context), keep_time()
         works = announced_works(self, context) | self._works_now(context)
         reachable = {work for work in works if storage.may_write(work)}
-        unfinished, marked = [], False
+        conclusions, errors = set[_Conclusion](), list[MondrianOpsError | OSError]()
         for directory in map(storage.WorkDir, sorted(reachable)):
-            if not self._is_of_a_task_before(directory):
-                continue
-            number = self._marked(directory, ended, context)
-            if number is not None or self._is_unfinished(directory, ended):
-                unfinished.append(directory)
-            self._conclude(directory.root, context, _OVER if number is None else _MARKED)
-            if number is not None:
-                marked = True
-                record_failure(context, directory.job, _MARKED, map_index=number)
-            if directory in unfinished and keep:
-                directory.keep()
-            else:
-                directory.remove()
+            try:
+                conclusions.add(self._concluded(directory, ended, keep, context))
+            except (MondrianOpsError, OSError) as error:
+                errors.append(error)
+        unfinished = not conclusions <= {_Conclusion.OVER}
+        problems = []
         if works > reachable:
-            raise _out_of_reach(works - reachable)
+            problems.append(_out_of_reach(works - reachable))
+        if errors:
+            problems.append(f"working files with original rows may remain: {_joined(errors)}")
         if unfinished or self._has_failed(ended):
             self._record_failures(context, ended)
-            raise _not_published(keep if unfinished else timedelta(), marked)
+            marked = _Conclusion.MARKED in conclusions
+            problems.append(_not_published(keep if unfinished else timedelta(), marked))
+        if curable := [error for error in errors if isinstance(error, OSError)]:
+            raise curable[0]
+        if problems:
+            raise AirflowFailException(". ".join(problems))
+
+    def _concluded(
+        self, directory: WorkDir, ended: _States, keep: timedelta, context: Context
+    ) -> _Conclusion:
+        """What became of a release, whose working files are now removed, or kept for a repair."""
+        if not self._is_of_a_task_before(directory):
+            return _Conclusion.OVER
+        number = self._marked(directory, ended, context)
+        is_unfinished = number is not None or self._is_unfinished(directory, ended)
+        self._conclude(directory.root, context, _OVER if number is None else _MARKED)
+        if number is not None:
+            record_failure(context, directory.job, _MARKED, map_index=number)
+        if is_unfinished and keep:
+            directory.keep()
+        else:
+            directory.remove()
+        if number is not None:
+            return _Conclusion.MARKED
+        return _Conclusion.UNFINISHED if is_unfinished else _Conclusion.OVER
 
     def _is_of_a_task_before(self, directory: WorkDir) -> bool:
         """Whether the files are of a task before this one, not of another branch of the DAG."""
@@ -289,31 +319,33 @@ def _is_staged(work: str) -> bool:
         return False
 
 
-def _out_of_reach(works: Iterable[str]) -> AirflowFailException:
+def _out_of_reach(works: Iterable[str]) -> str:
     from mondrian_ops import storage
 
     places = ", ".join(storage.shown(work) for work in sorted(works))
-    return AirflowFailException(
+    return (
         f"{places}: working files with original rows may remain there, because jobs may no longer "
         "write there; remove them by hand, or have an administrator add the location to "
         "allowed_outputs again and clear this task"
     )
 
 
-def _not_published(kept_for: timedelta, marked: bool) -> AirflowFailException:
+def _joined(errors: Iterable[Exception]) -> str:
+    return "; ".join(dict.fromkeys(map(str, errors)))
+
+
+def _not_published(kept_for: timedelta, marked: bool) -> str:
     hours = kept_for / timedelta(hours=1)
     if marked:
         kept = f"the working files are kept for {hours:g} hours" if kept_for else "clear the run"
-        return AirflowFailException(f"a release is not published: {_MARKED}; {kept}")
+        return f"a release is not published: {_MARKED}; {kept}"
     kept = (
         f"the working files are kept for {hours:g} hours: clear the failed tasks, and the run goes "
         "on from there"
         if kept_for
         else "no working files are kept: clear the run, and it begins anew"
     )
-    return AirflowFailException(
-        f"the run ended before its release was published; see the log of the failed task; {kept}"
-    )
+    return f"the run ended before its release was published; see the log of the failed task; {kept}"
 
 
 def _as_list(job: Any) -> Iterable[Any]:

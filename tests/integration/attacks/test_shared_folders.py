@@ -16,16 +16,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import series, storage
 from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError, StorageError
 from mondrian_ops.engines import shipping
+from mondrian_ops.operators.base import work_of
 from mondrian_ops.storage import AccessPolicy, WorkDir, discovery, work_path
 from mondrian_ops.storage.locations import shown
 from mondrian_ops.storage.regular_files import refuse_special
 from nights import Nights
 from other_users import give_away
 from staged_releases import stage, version_of
+from task_contexts import read_job, task_context
+from teardowns import clean_up_after
 
 RAW = b"Mary, 34, HIV"
 AT_ONCE = timedelta(0)
@@ -144,6 +148,42 @@ def test_a_run_does_not_act_on_a_link_at_its_predictable_path(out: Path, preciou
     Path(work.root).symlink_to(precious)
     with pytest.raises(StorageError, match=r"is a link, .* find out who made it, and remove it"):
         work.create()
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The settings of an Airflow, which a task applies to its process."""
+    for option in ("INPUTS", "OUTPUTS"):
+        monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", str(tmp_path))
+    yield
+    storage.use_policy(None)
+
+
+@pytest.mark.usefixtures("airflow")
+def test_what_cleans_up_goes_on_after_a_planted_link(out: Path, precious: Path) -> None:
+    """Jobs of one run: the working files of those that follow hold original rows, too."""
+    context = task_context()
+    jobs = [
+        {
+            "input": str(out / "in.csv"),
+            "output": str(out / name),
+            "k": 2,
+            "quasi_identifiers": ["age"],
+        }
+        for name in ("a", "b", "c")
+    ]
+    first, planted, last = (Path(work_of(read_job(job), context)) for job in jobs)
+    for work in (first, last):
+        work.mkdir()
+        (work / "part-0123.parquet").write_bytes(RAW)
+    planted.symlink_to(precious)
+    with pytest.raises(AirflowFailException) as caught:
+        clean_up_after(jobs).execute(context)
+    assert str(caught.value).startswith("working files with original rows may remain: ")
+    assert shown(str(planted)) in str(caught.value)
+    assert "is a link" in str(caught.value)
+    assert [work.exists() for work in (first, last)] == [False, False]
+    assert planted.is_symlink()
 
 
 def test_a_run_does_not_delete_another_directory_that_got_its_name(

@@ -66,6 +66,26 @@ def test_working_files_where_jobs_may_not_write_any_more_are_not_left_silently(
     assert not works[0].exists()
 
 
+def test_an_error_that_a_retry_may_cure_comes_after_all_other_files_are_removed(
+    context, job, monkeypatch, tmp_path
+):
+    jobs = [{**job, "output": str(tmp_path / name)} for name in "abc"]
+    works = [Path(work_of(read_job(each), context)) for each in jobs]
+    for work in works:
+        work.mkdir()
+    remove = storage.WorkDir.remove
+
+    def away(directory):
+        if directory.root == str(works[1]):
+            raise TimeoutError("the store does not answer")
+        remove(directory)
+
+    monkeypatch.setattr(storage.WorkDir, "remove", away)
+    with pytest.raises(TimeoutError, match="does not answer"):
+        clean_up_after(jobs).execute(context)
+    assert [work.exists() for work in works] == [False, True, False]
+
+
 PHASES = ("partition", "anonymize_fragment", "wrap_up")
 UNDER_WAY = {"partition": "success", "anonymize_fragment": "success failed"}
 GIVEN_UP = {"partition": "success", "anonymize_fragment": "success skipped", "wrap_up": "skipped"}
