@@ -232,11 +232,15 @@ def _version(engine: sa.Engine) -> str | None:
         return connection.execute(sa.select(_VERSION)).scalar()
 
 
+class _AwayError(OSError):
+    """The database cannot be used now. SQLAlchemy drops where it was raised."""
+
+
 def _explain(context: ExceptionContext) -> None:
     """Raise an error of the database as OSError, which a retry may cure; constraints stay."""
     error = context.sqlalchemy_exception
     if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
-        raise OSError(f"{_away(error.orig)}; repair or reconnect it, and run again") from error
+        raise _AwayError(f"{_away(error.orig)}; repair or reconnect it, and run again") from error
 
 
 def _away(error: BaseException | None) -> str:

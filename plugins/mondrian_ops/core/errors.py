@@ -8,6 +8,7 @@ Messages name options, columns, files and counts, never a person's value.
 from __future__ import annotations
 
 import difflib
+import opcode
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -77,17 +78,38 @@ def values_withheld() -> Iterator[None]:
     """Replace an unforeseen error by one that names its type and place, but not its message.
 
     For errors that end in logs: messages of Python and of libraries may quote a value of the data.
-    Those of the system (OSError) quote paths at most, and pass.
+    Those of the system, OSErrors with a number, quote paths at most, and pass; so do OSErrors that
+    this package raises itself. Other OSErrors have a library's text.
 
     Raises RuntimeError.
     """
     try:
         yield
-    except (MondrianOpsError, OSError):
+    except MondrianOpsError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and (error.errno is not None or _is_ours(error)):
+            raise
         frames = traceback.extract_tb(error.__traceback__)[1:]
         way = ", ".join(f"{PurePath(each.filename).name}:{each.lineno}" for each in frames)
         raise RuntimeError(
             f"{type(error).__name__} at {way}; its message is withheld because it may quote a value"
         ) from None
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an error is of a class of this package, or a ``raise`` of it is its origin."""
+    if _is_of_this_package(type(error).__module__):
+        return True
+    origin = error.__traceback__
+    while origin is not None and origin.tb_next is not None:
+        origin = origin.tb_next
+    if origin is None:
+        return False
+    frame = origin.tb_frame
+    is_raise = frame.f_code.co_code[origin.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    return is_raise and _is_of_this_package(str(frame.f_globals.get("__name__")))
+
+
+def _is_of_this_package(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.core import errors
@@ -63,9 +66,44 @@ def test_the_words_of_an_error_that_is_not_ours_are_withheld(error: type[Excepti
     assert caught.value.__suppress_context__
 
 
+BROKEN = b"PAR1" + b"x" * 100 + b" \0\0\0PAR1"  # Arrow's error has no number
+
+
+def called_in(module: str, what: str, **names: Any) -> None:
+    """Run a function of a module that does ``what``."""
+    scope = {"__name__": module, **names}
+    exec(f"def act():\n    {what}", scope)  # noqa: S102 - its globals are what matters
+    scope["act"]()
+
+
 @pytest.mark.parametrize(
-    "error", [errors.PrivacyError("k"), OSError(28, "No space left"), ConnectionError("gone")]
+    ("module", "what"),
+    [
+        ("mondrian_ops.storage.files", "pq.ParquetFile(pa.BufferReader(BROKEN))"),
+        ("mondrian_ops.storage.files", "fail('Ada')"),
+        ("mondrian_ops_else", "raise OSError('Ada')"),
+        ("httpx", "raise TimeoutError('Ada')"),
+    ],
 )
+def test_an_oserror_without_a_number_has_the_text_of_a_library(module: str, what: str) -> None:
+    def fail(text: str) -> None:
+        raise ConnectionError(text)
+
+    with (
+        pytest.raises(RuntimeError, match=r"^(OS|Connection|Timeout)Error at .*withheld") as caught,
+        errors.values_withheld(),
+    ):
+        called_in(module, what, pa=pa, pq=pq, fail=fail, BROKEN=BROKEN)
+    assert "Ada" not in str(caught.value) and "thrift" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [OSError, TimeoutError, ConnectionError])
+def test_an_oserror_of_ours_says_what_is_wrong(kind: type[OSError]) -> None:
+    with pytest.raises(kind, match=r"^run again$"), errors.values_withheld():
+        called_in("mondrian_ops.storage.files", "raise kind('run again') from None", kind=kind)
+
+
+@pytest.mark.parametrize("error", [errors.PrivacyError("k"), OSError(28, "No space left")])
 def test_our_own_errors_and_those_of_the_system_say_what_is_wrong(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, errors.values_withheld():
         raise error

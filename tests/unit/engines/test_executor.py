@@ -156,7 +156,7 @@ def test_an_error_that_is_final_is_raised_where_it_arrives(
 
 def test_an_error_that_nobody_foresaw_is_left_to_spark() -> None:
     def work(_run: object, _messages: object) -> None:
-        raise OSError("no space left")
+        raise OSError(28, "no space left")
 
     with pytest.raises(OSError, match="no space left"):
         list(Step(work, RUN)([]))

@@ -24,7 +24,7 @@ APPLICATION = {"shape": "application"}
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-@pytest.mark.parametrize("error", [OSError("disk"), PrivacyError("l"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [OSError(28, "disk"), PrivacyError("l"), KeyboardInterrupt()])
 def test_a_partition_that_fails_leaves_no_working_files(monkeypatch, context, job, error, mapped):
     made = []
 
