@@ -459,6 +459,8 @@ def _of_values(column: pa.Array, name: str, type_: pa.DataType) -> pa.Array:
         return text_of(column).cast(type_)
     if pa.types.is_float16(column.type):  # which Arrow cannot compare
         column = column.cast(pa.float32())
+    if name == "date" and column.type.tz:  # midnight by the clock of the column's zone
+        column = pc.local_timestamp(column)
     return _exactly(column, type_)
 
 

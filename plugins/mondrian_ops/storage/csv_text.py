@@ -35,11 +35,17 @@ _UNREADABLE = "\udc80"
 _ERRORS = "mondrian_ops_unreadable"
 
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8", "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32", "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32", "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16", "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16", "utf-16-be"),
 )
+"""Byte order marks, and the two names of the encoding that each is of."""
+
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+"""What Excel writes above the header."""
+
 _OTHER_FORMATS = tuple(
     (re.compile(start, re.DOTALL), what)
     for start, what in (
@@ -217,12 +223,18 @@ def _is_gzip(path: str) -> bool:
 def _encoding(path: str, head: bytes, asked: Csv) -> str:
     """The encoding that the job names, that of the byte order mark, or UTF-8."""
     _refuse_other_format(path, head)
+    marked = next((names for mark, *names in _MARKS if head.startswith(mark)), None)
     if asked.encoding is not None:
         name = codecs.lookup(asked.encoding).name
-        return "utf-8" if name == "utf-8-sig" else name
-    for mark, encoding in _MARKS:
-        if head.startswith(mark):
-            return encoding
+        name = "utf-8" if name == "utf-8-sig" else name
+        if marked is not None and name not in marked:
+            raise InputError(
+                f"{shown(path)}: begins with the byte order mark of {marked[0]}, but csv.encoding "
+                f"is {asked.encoding}; remove csv.encoding, or name {marked[0]}"
+            )
+        return name
+    if marked is not None:
+        return marked[0]
     if b"\0" in head[:2] and b"\0" in head[2:4]:  # a NUL in a value is text
         raise InputError(
             f"{shown(path)}, line 1: not UTF-8 text, for it holds zero bytes; if it is UTF-16 text "
@@ -247,6 +259,11 @@ def _refuse_other_format(path: str, head: bytes) -> None:
 
 def _head(path: str, file: IO[str], encoding: str, asked: Csv) -> tuple[Dialect, list[str]]:
     first, is_all = _first_lines(file)
+    if first and (excel := _SEPARATOR_LINE.fullmatch(first[0].removeprefix("\ufeff"))):
+        raise InputError(
+            f"{shown(path)}, line 1: names no columns, but tells Excel the separator; remove the "
+            f"line, and name the separator in the job: csv.separator: {excel[1]!r}"
+        )
     separator = asked.separator or _separator(path, first, is_all)
     names = next(csv.reader(Lines(path, file, encoding, first), delimiter=separator), [])
     if not names:

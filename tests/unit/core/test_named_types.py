@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,6 +181,35 @@ def test_values_change_their_type_where_none_is_changed(name, column, values):
 def test_a_value_that_would_change_is_found(name, column):
     with pytest.raises(CastError):
         Declared(name).add(column)
+
+
+ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "-03:30", "UTC"]
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_date_is_a_midnight_by_the_clock_of_the_column_s_zone(zone, unit):
+    """Also in summer, and where UTC has another day."""
+    days = [
+        datetime.date(2024, 1, 31),
+        None,
+        datetime.date(2024, 7, 1),
+        datetime.date(1969, 12, 31),
+    ]
+    clock = pa.array(days, pa.date32()).cast(pa.timestamp(unit))
+    if zone == "-03:30":  # Arrow finds the moments of named zones only
+        column = pc.add(clock, pa.scalar(12600, pa.duration("s")).cast(pa.duration(unit)))
+        column = column.cast(pa.timestamp(unit, zone))
+    else:
+        column = pc.assume_timezone(clock, zone)
+    declared = Declared("date")
+    declared.add(column)
+    assert cast(column, "date", declared.type).to_pylist() == days
+    if zone != "UTC":
+        midnight_in_utc = clock.cast(pa.timestamp(unit, zone))
+        with pytest.raises(CastError) as caught:
+            Declared("date").add(midnight_in_utc)
+        assert caught.value.at == 0
 
 
 def test_types_without_an_exact_counterpart_and_mixed_times_are_refused():

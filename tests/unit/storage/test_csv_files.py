@@ -345,6 +345,44 @@ def test_csv_what_is_not_certain_or_wrong_is_refused(tmp_path, asked, text, mess
         open_source(csv_file(tmp_path / "p.csv", text), csv=asked)
 
 
+@pytest.mark.parametrize("marked", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("asked", ["latin-1", "cp1252", "ascii", "utf-16-be"])
+def test_csv_a_byte_order_mark_of_another_encoding_is_refused(tmp_path, marked, asked):
+    """Latin-1 would read the mark as a part of the first column's name."""
+    path = csv_file(tmp_path / "p.csv", "age,b\n1,ü\n".encode(marked))
+    name = marked.removesuffix("-sig")
+    with pytest.raises(InputError) as caught:
+        open_source(path, csv=Csv(encoding=asked))
+    assert str(caught.value) == (
+        f"{path}: begins with the byte order mark of {name}, but csv.encoding is {asked}; remove "
+        f"csv.encoding, or name {name}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("marked", "asked"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8", "utf-8-sig"),
+        ("utf-16-le", "utf-16-le"),
+        ("utf-16-be", "UTF_16"),
+        ("utf-32-be", "utf-32-be"),
+    ],
+)
+def test_csv_a_byte_order_mark_of_the_named_encoding_is_no_text(tmp_path, marked, asked):
+    path = csv_file(tmp_path / "p.csv", "\ufeffage,b\n1,ü\n".encode(marked))
+    assert read(open_source(path, csv=Csv(encoding=asked))).to_pydict() == {"age": [1], "b": ["ü"]}
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "\ufeffsep=;"])
+@pytest.mark.parametrize("asked", [Csv(), Csv(separator=";")])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_the_line_that_tells_excel_the_separator_is_refused(tmp_path, first, asked, end):
+    path = csv_file(tmp_path / "p.csv", end.join([first, "age;b", "1;x", ""]))
+    with pytest.raises(InputError, match=r"p\.csv, line 1: names no columns.*csv.separator: ';'$"):
+        open_source(path, csv=asked)
+
+
 def test_csv_a_named_separator_is_used(tmp_path):
     path = csv_file(tmp_path / "p.csv", "a,b;c\n1,2;3\n")
     assert read(open_source(path, csv=Csv(separator=";"))).to_pydict() == {"a,b": ["1,2"], "c": [3]}
