@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import InputError, JobError, PrivacyError
+from mondrian_ops.core.errors import HierarchyError, InputError, JobError, PrivacyError
 from mondrian_ops.core.job import Job
+from mondrian_ops.core.source_options import Csv
 
 CODES = st.one_of(
     st.sampled_from(["+491701234500", "1E5", "1e999", "007", "250.10", "250.1", "V70.0", "nan"]),
@@ -85,6 +86,19 @@ def test_texts_that_stand_for_missing_values_are_no_values(tmp_path, form):
     assert attempt(**{**keys, "l": None})["illness"].null_count == 10
     with pytest.raises(PrivacyError, match="illness"):
         attempt(**keys)
+
+
+def test_an_empty_text_of_parquet_is_no_leaf_and_becomes_missing(tmp_path):
+    """The remedy that the error names."""
+    rows = {"code": ["a", "b", "", None] * 2, "illness": ["flu"] * 4 + ["gout"] * 4}
+    pq.write_table(pa.table(rows), tmp_path / "p.parquet")
+    (tmp_path / "h.csv").write_text("a,*\nb,*\n")
+    job = job_of(tmp_path, "p.parquet", quasi_identifiers=["code=hierarchy:h.csv"])
+    job = replace(job, base_dir=str(tmp_path))
+    with pytest.raises(HierarchyError, match=r"which no hierarchy can list; csv\.missing: \[''\]"):
+        pipeline.run(job)
+    table, _ = released(replace(job, csv=Csv(missing=("",))))
+    assert sorted(table["code"].to_pylist(), key=str) == [None] * 4 + ["a"] * 2 + ["b"] * 2
 
 
 @pytest.mark.parametrize("retrieval", ["pushdown", "scatter"])

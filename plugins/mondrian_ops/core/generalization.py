@@ -228,6 +228,9 @@ class IntervalAttribute(Attribute):
         return self.cells.published(encoded.values.to_numpy(), self.type)
 
 
+_EMPTY_IS_MISSING = "csv.missing: [''] makes it a missing value, in Parquet files and tables, too"
+
+
 def no_leaves(
     name: str,
     type_: pa.DataType,
@@ -235,17 +238,27 @@ def no_leaves(
     hierarchy: Hierarchy,
     rows: int,
     values: int | None = None,
+    *,
+    empty: bool = False,
 ) -> HierarchyError:
     """The error about ``rows`` rows of a column, with so many ``values``, that are no leaves.
 
-    ``form``: how values of its type are written, if it is not text.
+    ``form``: how values of its type are written, if it is not text. ``empty``: one of the values is
+    the empty text, which is no cell of a hierarchy's file.
     """
+    if empty and values == 1:
+        return HierarchyError(
+            f"column {name!r}: {rows} row(s) hold the empty text, which no hierarchy can list; "
+            f"{_EMPTY_IS_MISSING}"
+        )
     which = "values" if values is None else f"{values} value(s)"
     form = f", where values of type {type_} are written as {form}" if form else ""
     return HierarchyError(
         f"column {name!r}: {rows} row(s) hold {which} that are not leaves of the hierarchy "
-        f"{hierarchy.name!r}{form}; add them to it, or make them missing; to list them in a "
-        f"private file: python -m mondrian_ops hierarchy missing JOB --column {shlex.quote(name)}"
+        f"{hierarchy.name!r}{form}; add them to it, or make them missing"
+        f"{f'; one is the empty text, which no hierarchy can list: {_EMPTY_IS_MISSING}' * empty}"
+        "; to list them in a private file: python -m mondrian_ops hierarchy missing JOB --column "
+        f"{shlex.quote(name)}"
     )
 
 
@@ -285,7 +298,8 @@ class TreeAttribute(Attribute):
         codes, unknown = encode_known(indexed(column).mapped(self.texts), leaves)
         if unknown:
             form = example_text(self.type, self.pointed)
-            raise no_leaves(self.name, self.type, form, self.hierarchy, unknown)
+            empty = pa.scalar("", pa.string()) in indexed(column).mapped(self.texts).values
+            raise no_leaves(self.name, self.type, form, self.hierarchy, unknown, empty=empty)
         count = len(leaves)
         meets = self.hierarchy.lca_of(self.order[:-1], self.order[1:])
         step = self.hierarchy.losses()[1][meets]

@@ -353,7 +353,10 @@ class Profiler:
         rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
         distinct = pc.sum(pc.invert(known)).as_py()
         form = example_text(type_, name in self._pointed)
-        raise no_leaves(name, type_, form, self._hierarchies[name], rows, distinct)
+        empty = pc.any(pc.equal(values, "").filter(pc.invert(known))).as_py()
+        raise no_leaves(
+            name, type_, form, self._hierarchies[name], rows, distinct, empty=bool(empty)
+        )
 
     def _finished_tallies(self) -> dict[str, _Tally]:
         """The counts of single columns."""

@@ -362,6 +362,38 @@ def test_values_that_are_no_leaves_are_refused_with_the_form_of_leaves_and_the_c
     profiled(job, table, hierarchies={"date of birth": tree})
 
 
+NO_CELL = "which no hierarchy can list"
+REMEDY = "csv.missing: [''] makes it a missing value, in Parquet files and tables, too"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            ["a", "", ""],
+            f"column 'q': 2 row(s) hold the empty text, {NO_CELL}; {REMEDY}",
+        ),
+        (
+            ["", "b", "a"],
+            "column 'q': 2 row(s) hold 2 value(s) that are not leaves of the hierarchy 'h.csv'; "
+            f"add them to it, or make them missing; one is the empty text, {NO_CELL}: {REMEDY}; "
+            "to list them in a private file: python -m mondrian_ops hierarchy missing JOB "
+            "--column q",
+        ),
+    ],
+)
+def test_an_empty_text_cannot_become_a_leaf_so_it_is_made_missing(values, message):
+    """A column of Parquet holds it; in CSV files it is missing already."""
+    job, trees = a_job({"name": "q", "hierarchy": "h.csv"}), {"q": Hierarchy.flat(["a"], "h.csv")}
+    with pytest.raises(HierarchyError) as caught:
+        profiled(job, pa.table({"q": values}), hierarchies=trees)
+    assert str(caught.value) == message
+    known = profiled(job, pa.table({"q": ["a"]}), hierarchies=trees)
+    (attribute,) = known.attributes(job, trees, tree_order=True)
+    with pytest.raises(HierarchyError, match="the empty text, which no hierarchy can list"):
+        attribute.encode(pa.array(values))
+
+
 @pytest.mark.parametrize("sensitive", [False, True])
 def test_the_values_that_are_no_leaves_are_listed_once_in_order(sensitive):
     parts = [
