@@ -16,6 +16,7 @@ import pytest
 
 from mondrian_ops import anonymize
 from mondrian_ops.algorithms import anonymizer
+from mondrian_ops.core import hierarchy
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.generalization import IntervalAttribute, Published
 from mondrian_ops.core.job import Job
@@ -183,6 +184,25 @@ def test_an_untrue_part_is_not_even_left_behind(
         run(job)
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.rglob("part-*"))
+
+
+def test_wrong_levels_of_a_hierarchy_are_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who cuts takes all values for near one another; the check climbs the tree by itself."""
+    files = {"sensitive_hierarchy": {"country": "countries.csv"}, "t_distance": "hierarchical"}
+    job = job_of(tmp_path, ["age"], **{**files, "sensitive": ["country"], "t": 0.1})
+    anonymize(people(), job)
+    right = hierarchy._ancestors
+
+    def flat(*arguments: Any) -> Any:
+        levels = right(*arguments)
+        levels[:-1] = levels[-1]
+        return levels
+
+    monkeypatch.setattr(hierarchy, "_ancestors", flat)
+    with pytest.raises(PrivacyError, match=r"\bt\b"):
+        anonymize(people(), job)
 
 
 def test_a_loss_divided_by_100_changes_no_figure(

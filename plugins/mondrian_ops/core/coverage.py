@@ -207,11 +207,15 @@ def _nulls(values: pa.Array) -> Mask:
 
 def _nodes(own: Sequence[str | None], tree: Hierarchy) -> list[Iterable[str | None]]:
     leaf = {text: at for at, text in enumerate(tree.leaves)}
-    above = tree.ancestors.T
-    return [
-        [tree.labels[node] for node in above[leaf[text]]] if text in leaf else [text]
-        for text in own
-    ]
+    parent = tree.parent.tolist()
+    found: list[Iterable[str | None]] = []
+    for text in own:
+        node = leaf.get(text or "", -1)
+        labels = [tree.labels[node]] if node >= 0 else [text]
+        while node >= 0 and (node := parent[node]) >= 0:
+            labels.append(tree.labels[node])
+        found.append(labels)
+    return found
 
 
 def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterable[str | None]]:

@@ -116,7 +116,7 @@ def _hierarchical(
         )
     missing = len(leaf_of)
     of_code = np.array([missing, *(leaf_of.get(value, missing) for value in values)])
-    levels = hierarchy.ancestors[:-1]
+    levels = _levels(hierarchy)
     total = np.zeros(len(sizes))
     for nodes in levels:
         node_of = np.append(nodes, len(hierarchy.parent))[of_code]
@@ -124,3 +124,21 @@ def _hierarchical(
         total += _equal(sensitive, node_of[sensitive.codes], in_nodes, sizes)
     distance: Floats = total / len(levels)
     return distance
+
+
+def _levels(hierarchy: Hierarchy) -> NDArray[np.int64]:
+    """(height, leaves) the node above each leaf on each level below the root, the lowest first.
+
+    They are climbed from the parents, for the criteria use the levels that the hierarchy brings. A
+    leaf stands for itself on the levels below it.
+    """
+    parent = hierarchy.parent.astype(np.int64)
+    climbed = [np.arange(len(hierarchy.leaves))]
+    while (parent[climbed[-1]] >= 0).any():
+        above = parent[climbed[-1]]
+        climbed.append(np.where(above < 0, climbed[-1], above))
+    nodes = np.stack(climbed)
+    steps = np.count_nonzero(nodes[1:] != nodes[:-1], axis=0)  # from each leaf to the root
+    height = len(nodes) - 1
+    up = np.arange(height)[:, np.newaxis] - (height - steps)
+    return np.take_along_axis(nodes, np.maximum(up, 0), axis=0)

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import tracemalloc
 from collections import Counter, defaultdict
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -328,6 +329,17 @@ def test_what_each_criterion_measures_is_what_its_paper_defines(rows, cuts, c):
         expected = max(float(brute(Counter(v), whole)) for v in classes.values())
         measured = achieved(t=0.5, t_distance=distance, **files)["t"]
         assert measured == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_hierarchical_distance_is_measured_without_the_levels_that_criteria_use():
+    part = pa.table({"q": list("aabb"), "s": ["Italy", "Spain", "Peru", "Italy"]})
+    files = {"sensitive_hierarchy": {"s": "countries.csv"}, "t_distance": "hierarchical"}
+    wrong = replace(COUNTRIES, ancestors=np.zeros_like(COUNTRIES.ancestors))
+    found = [
+        verdict_of(part, hierarchies={"s": each}, t=0.1, **files).achieved
+        for each in (COUNTRIES, wrong)
+    ]
+    assert found[0] == found[1] and found[0]["t"] > 0
 
 
 def test_the_examples_of_the_t_closeness_paper():
