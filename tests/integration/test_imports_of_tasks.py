@@ -44,9 +44,7 @@ from mondrian_ops.operators import (
     AnonymizeFragmentOperator, CleanUpOperator, PartitionOperator, WrapUpOperator
 )
 
-folder, job = Path(sys.argv[1]), json.loads(sys.argv[2])
 known = set(sys.modules)
-results = {}
 
 def context():
     run = SimpleNamespace(
@@ -63,7 +61,7 @@ def context():
     return {"dag": dag, "dag_run": run, "ti": instance, "outlet_events": {},
             "task_state_store": kept}
 
-def run(name, operator, **arguments):
+def run(folder, job, results, name, operator, **arguments):
     if not (child := os.fork()):
         try:
             with airflow.sdk.DAG("d", schedule=None):
@@ -82,14 +80,18 @@ def run(name, operator, **arguments):
     results[name] = told["modules"]
     return told["result"]
 
-fragments = run("partition", PartitionOperator)
-assert len(fragments) == 2, fragments
-summaries = []
-for fragment in fragments:
-    summaries.append(run("anonymize_fragment", AnonymizeFragmentOperator, fragment=fragment))
-run("wrap_up", WrapUpOperator, summaries=summaries)
-run("clean_up", CleanUpOperator)
-(folder / "modules").write_text(json.dumps(results))
+for folder in map(Path, sys.argv[1:]):
+    results = {}
+    of = folder, json.loads((folder / "task.json").read_text()), results
+    fragments = run(*of, "partition", PartitionOperator)
+    assert len(fragments) == 2, fragments
+    summaries = []
+    for fragment in fragments:
+        operator = AnonymizeFragmentOperator
+        summaries.append(run(*of, "anonymize_fragment", operator, fragment=fragment))
+    run(*of, "wrap_up", WrapUpOperator, summaries=summaries)
+    run(*of, "clean_up", CleanUpOperator)
+    (folder / "modules").write_text(json.dumps(results))
 """
 
 COMMAND = """
@@ -102,45 +104,59 @@ sys.exit(status)
 """
 
 
-@pytest.fixture(scope="module", params=["csv", "parquet"])
-def imported(request, tmp_path_factory) -> dict[str, set[str]]:
-    """The modules that each task of a small run has imported, by the task's name; and `run`."""
-    folder = tmp_path_factory.mktemp("tasks")
-    source = folder / f"in.{request.param}"
-    rows = "".join(f"{n % 50},{n / 4},{'abc'[n % 3]}\n" for n in range(200))
-    (folder / "in.csv").write_text(f"age,income,illness\n{rows}")
-    if request.param == "parquet":
-        import pyarrow.csv
-        import pyarrow.parquet
+@pytest.fixture(scope="module")
+def all_imported(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
+    """By the format of the source what each task of a small run has imported; and `run`."""
+    import pyarrow.csv
+    import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "in.csv"), source)
-    job = {
-        "input": str(source),
-        "output": str(folder / "out"),
-        "k": 3,
-        "l": 2,
-        "quasi_identifiers": ["age", "income"],
-        "sensitive": ["illness"],
-        "partitioning": {"fragments": 2, "sample": 1.0},
-        "retrieval": "scatter",  # as of files that are read in every task otherwise
-    }
-    described, run = folder / "job.json", folder / "run.json"
-    described.write_text(json.dumps({**job, "output": str(folder / "of_command")}))
+    root = tmp_path_factory.mktemp("tasks")
+    folders = {name: root / name for name in ("csv", "parquet")}
+    rows = "".join(f"{n % 50},{n / 4},{'abc'[n % 3]}\n" for n in range(200))
+    for suffix, folder in folders.items():
+        folder.mkdir()
+        (folder / "in.csv").write_text(f"age,income,illness\n{rows}")
+        table = pyarrow.csv.read_csv(folder / "in.csv")
+        pyarrow.parquet.write_table(table, folder / "in.parquet")
+        job = {
+            "input": str(folder / f"in.{suffix}"),
+            "output": str(folder / "out"),
+            "k": 3,
+            "l": 2,
+            "quasi_identifiers": ["age", "income"],
+            "sensitive": ["illness"],
+            "partitioning": {"fragments": 2, "sample": 1.0},
+            "retrieval": "scatter",  # as of files that are read in every task otherwise
+        }
+        (folder / "task.json").write_text(json.dumps(job))
+        job["output"] = str(folder / "of_command")
+        (folder / "job.json").write_text(json.dumps(job))
     environment = {
         **os.environ,
-        "AIRFLOW_HOME": str(folder / "home"),
-        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(folder),
-        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(folder),
+        "AIRFLOW_HOME": str(root / "home"),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(root),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(root),
     }
-    for arguments in ([PROGRAM, folder, json.dumps(job)], [COMMAND, described, run]):
+    commands = [[COMMAND, each / "job.json", each / "run.json"] for each in folders.values()]
+    for arguments in ([PROGRAM, *folders.values()], *commands):
         command = [sys.executable, "-c", *map(str, arguments)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+    return {suffix: modules_of(folder) for suffix, folder in folders.items()}
+
+
+def modules_of(folder: Path) -> dict[str, set[str]]:
     assert list((folder / "out").glob("part-*.parquet"))
     assert not list(folder.glob(".out*"))  # the working files
     told = json.loads(Path(folder / "modules").read_text())
-    told["run"] = json.loads(run.read_text())
+    told["run"] = json.loads((folder / "run.json").read_text())
     return {name: set(modules) for name, modules in told.items()}
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def imported(request, all_imported) -> dict[str, set[str]]:
+    """The modules that each task has imported, by the task's name; and `run`."""
+    return all_imported[request.param]
 
 
 @pytest.mark.parametrize("task", [*TASKS, "run"])

@@ -53,9 +53,20 @@ def check_no_more_than_guesses(found: int, classes: int) -> None:
     assert found <= classes + 4 * math.sqrt(classes)
 
 
-@pytest.mark.parametrize("fragments", [1, 4])
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-@pytest.mark.parametrize("keys", RERUN, ids=name_of)
+@pytest.mark.parametrize(
+    ("keys", "asked", "fragments"),
+    [
+        # In CI each algorithm has two of six, in which it meets both numbers of fragments.
+        pytest.param(
+            *(keys, ASKED[asked], fragments),
+            id=f"{name_of(keys)}-{asked}-{fragments}",
+            marks=[] if (i + j + (fragments == 4)) % 3 == 0 else [pytest.mark.soak],
+        )
+        for i, keys in enumerate(RERUN)
+        for j, asked in enumerate(ASKED)
+        for fragments in (1, 4)
+    ],
+)
 def test_a_rerun_names_no_more_rows_than_guesses_do(tmp_path, keys, asked, fragments):
     partitioning = {"fragments": fragments, "min_sample": 0, "sample": 0.3}
     job = {"unlisted": "publish", "partitioning": partitioning, **asked, **keys}

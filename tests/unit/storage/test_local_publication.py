@@ -148,8 +148,15 @@ KILLED = textwrap.dedent(
     import os, shutil, signal, sys
     from mondrian_ops.storage import publish
     from mondrian_ops.storage import local_publication
-    staging, output, token, step, exchange = sys.argv[1:]
-    left = int(step)
+    staging, output, token, exchange = sys.argv[1:]
+    for line in sys.stdin:  # a process for each, forked from one that has imported all
+        if not (child := os.fork()):
+            break
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    else:
+        sys.exit()
+    left = int(line)
 
     def counted(function):
         def call(*args, **kwargs):
@@ -171,6 +178,27 @@ KILLED = textwrap.dedent(
 )
 
 
+@pytest.fixture
+def killed_at(tmp_path, exchange):
+    """Publishes in a process that is killed at a step; returns the process's exit code."""
+    words = (str(tmp_path / "staging"), str(tmp_path / "out"), "new", exchange)
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def of_step(step):
+            process.stdin.write(f"{step}\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        yield of_step
+        process.stdin.close()
+
+
 @pytest.mark.parametrize(
     ("has_old", "exchange"),
     [
@@ -180,20 +208,18 @@ KILLED = textwrap.dedent(
         pytest.param(False, "no", marks=pytest.mark.soak),
     ],
 )
-def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(tmp_path, exchange, has_old):
-    output = tmp_path / "out"
+def test_killed_at_any_step_old_or_new_stands_and_a_retry_publishes(
+    tmp_path, killed_at, exchange, has_old
+):
+    output, staging = tmp_path / "out", tmp_path / "staging"
     seen = set()
     for step in range(200):
         for leftover in ("out", "staging", ".out.mondrian_ops-previous"):
             remove_tree(str(tmp_path / leftover))
         if has_old:
-            publish(str(stage(tmp_path / "staging", 1, parts=1)), str(output), "old")
-        staging = stage(tmp_path / "staging", 2, parts=1)
-        code = subprocess.run(
-            [sys.executable, "-c", KILLED, str(staging), str(output), "new", str(step), exchange],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            check=False,
-        ).returncode
+            publish(str(stage(staging, 1, parts=1)), str(output), "old")
+        stage(staging, 2, parts=1)
+        code = killed_at(step)
         if exchange == "no" and not output.exists():
             seen.add("between")
             check_output("in.parquet", str(output))  # what the next run does first
