@@ -1,7 +1,8 @@
-"""A source of many small files: each is opened once a pass, and the classes are those of one."""
+"""A source of many small files: each is opened once, and the classes are those of one."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.storage import open_source
+from mondrian_ops.core import resource_limits
+from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage import GatheredRows, Source, open_source
 from opens import opens_in
 
 FILES, ROWS = 40, 50
@@ -63,16 +66,99 @@ PUSHED_DOWN = {"retrieval": "pushdown", "partitioning": {"fragments": 3}}
 
 @pytest.mark.parametrize(
     ("changes", "most"),
-    [({}, 3), (SCATTERED, 3), (PUSHED_DOWN, 7)],
+    [({}, 1), (SCATTERED, 1), (PUSHED_DOWN, 7)],
     ids=["one fragment", "scattered", "pushed down"],
 )
-def test_each_file_is_opened_once_a_pass(folder, changes, most):
-    """To look at it, to profile it, and to fetch or count it; pushdown fetches by fragment."""
+def test_each_file_is_opened_once(folder, changes, most):
+    """Its rows are copied. With pushdown no row is written: each step and fragment opens it."""
     with opens_in(folder / "many") as opens:
         many = classes(folder, "many", **changes)
     assert len(opens) == FILES
     assert set(opens.values()) <= set(range(1, most + 1)), opens
     assert many == classes(folder, "one.parquet", **changes)
+
+
+def gathered_by(folder: Path, path: Path, given: str = "many", **options: object) -> Source:
+    rows = GatheredRows(str(path), lambda names: [name for name in names if name != "zip"])
+    return open_source(str(folder / given), gathered=rows, **options)
+
+
+def test_the_copy_has_the_columns_that_are_needed_and_all_rows_in_order(folder, tmp_path):
+    source = gathered_by(folder, tmp_path / "rows.parquet")
+    written = pq.read_table(tmp_path / "rows.parquet")
+    assert written.column_names == ["age", "illness"]
+    assert written.equals(pq.read_table(folder / "one.parquet").select(["age", "illness"]))
+    copy = Source.from_json(source.copy.to_json())
+    assert copy.schema.names == ["age", "zip", "illness"]  # a report lists them all
+    assert pa.Table.from_batches(copy.batches(["age", "illness"])).equals(written)
+
+
+def test_files_of_csv_are_copied_in_the_types_that_all_of_them_have(folder, tmp_path):
+    table = pq.read_table(folder / "one.parquet").set_column(
+        0, "age", pa.array(["1.5", "2"] * 1000)
+    )
+    (tmp_path / "csv").mkdir()
+    for number in range(FILES):
+        part = table.slice(number * ROWS, ROWS)
+        pd.DataFrame(part.to_pandas()).to_csv(tmp_path / "csv" / f"{number:03d}.csv", index=False)
+    source = gathered_by(tmp_path, tmp_path / "rows.parquet", "csv", types={"age": "decimal"})
+    whole = pa.Table.from_batches(source.batches(["age", "illness"]))
+    assert whole["age"].type == pa.decimal128(18, 1)
+    assert pa.Table.from_batches(source.copy.batches(["age", "illness"])).equals(whole)
+    assert source.copy.read_as["format"] == "csv"
+
+
+@pytest.mark.parametrize("changes", [{}, {"types": {"age": "text"}}], ids=["as it is", "typed"])
+def test_a_file_that_changes_while_it_is_copied_is_named(folder, tmp_path, monkeypatch, changes):
+    many = tmp_path / "many"
+    shutil.copytree(folder / "many", many)
+    add = GatheredRows.add
+
+    def added(self, *given, **more):
+        add(self, *given, **more)
+        pq.write_table(pq.read_table(many / "007.parquet").slice(1), many / "007.parquet")
+
+    monkeypatch.setattr(GatheredRows, "add", added)
+    with pytest.raises(InputError, match=r"007\.parquet: changed while it was read"):
+        gathered_by(tmp_path, tmp_path / "rows.parquet", **changes)
+    assert not (tmp_path / "rows.parquet").exists()
+
+
+def test_a_file_of_another_schema_and_a_damaged_one_are_named(folder, tmp_path):
+    shutil.copytree(folder / "many", tmp_path / "many")
+    whole = (tmp_path / "many" / "039.parquet").read_bytes()
+    pq.write_table(pa.table({"age": [1], "zip": ["1"]}), tmp_path / "many" / "039.parquet")
+    with pytest.raises(InputError, match=r"039\.parquet: column 'illness' of .* is missing"):
+        gathered_by(tmp_path, tmp_path / "rows.parquet")
+    (tmp_path / "many" / "039.parquet").write_bytes(whole[:4] + bytes(200) + whole[204:])
+    with pytest.raises(InputError, match=r"039\.parquet: cannot be read as Parquet"):
+        gathered_by(tmp_path, tmp_path / "rows.parquet")
+
+
+def test_rows_that_unpack_to_too_much_are_not_copied(tmp_path):
+    (tmp_path / "many").mkdir()
+    long = pa.table({"age": pa.array(["x" * 200_000] * 40).dictionary_encode(), "b": range(40)})
+    for number in range(FILES):
+        pq.write_table(long, tmp_path / "many" / f"{number:03d}.parquet")
+    size = sum(file.stat().st_size for file in (tmp_path / "many").iterdir())
+    with resource_limits.changed(inflation=1):
+        assert resource_limits.most_unpacked(size) < FILES * 40 * 200_000
+        with pytest.raises(InputError, match="unpack to more than"):
+            gathered_by(tmp_path, tmp_path / "rows.parquet")
+
+
+def test_people_are_compared_by_a_column_that_is_not_copied(folder, tmp_path):
+    changes = {"identifiers": ["illness"], "sensitive": [], "l": None, "overlap": "warn"}
+    reports = []
+    for given in ("many", "one.parquet"):
+        output = str(tmp_path / given)
+        reports.append(
+            pipeline.run(pipeline.load_job(job(folder, given, output=output, **changes)))
+        )
+    assert reports[0]["overlap"]["people_by"] == ["illness"]
+    assert reports[0]["overlap"]["people"] == reports[1]["overlap"]["people"] > 0
+    assert reports[0]["columns"] == reports[1]["columns"]
+    assert reports[0]["source"]["files"] == FILES
 
 
 def test_a_filter_opens_a_file_once(folder):

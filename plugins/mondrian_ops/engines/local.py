@@ -14,7 +14,7 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
-from mondrian_ops.storage.source import BATCH_ROWS
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS
 
 COMBINED_ROWS = 1 << 19
 """Rows of a batch whose combinations are counted: in larger batches fewer come up repeatedly."""

@@ -27,7 +27,7 @@ from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.storage import FragmentWriter, Source, Split
-from mondrian_ops.storage.source import BATCH_ROWS
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS
 
 Routed = list[tuple[int, pa.Table]]
 """Leaves and the rows of each, for the leaves that have some."""

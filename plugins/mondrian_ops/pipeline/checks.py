@@ -45,9 +45,12 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
 
 
 def open_input(
-    job: Job, known: Mapping[str, str] | None = None, may_be_empty: bool = True
+    job: Job,
+    known: Mapping[str, str] | None = None,
+    may_be_empty: bool = True,
+    gathered: storage.GatheredRows | None = None,
 ) -> storage.Source:
-    """The input of a job that fits it; ``known``: types that columns of CSV files had before."""
+    """The input of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
     source = storage.open_source(
         str(job.input),
         job.named_columns,
@@ -56,6 +59,7 @@ def open_input(
         types=job.types,
         csv=job.csv,
         known=known,
+        gathered=gathered,
     )
     storage.check_source(job, source)
     check_columns(job, source)

@@ -34,7 +34,7 @@ from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.scan import Counting, SampledRows
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
 from mondrian_ops.progress import Progress
-from mondrian_ops.storage.source import BATCH_ROWS
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS
 
 _PILOT = "pilot.arrow"
 _DRAWN = "drawn.json"

@@ -181,6 +181,11 @@ def sketch(source: storage.Source, work: storage.WorkDir, key: bytes | None) -> 
     work.write_json(_SKETCH, {"by": columns, "key": fingerprint, "sketch": whole.to_json()})
 
 
+def is_sketched(work: storage.WorkDir) -> bool:
+    """Whether it is done: rows that waited in a series are not the drop's, copies lack columns."""
+    return _SKETCH in storage.names_in(work.root)
+
+
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
     """The columns that tell people apart: a policy's, the entity's, the identifiers or all."""
     by_policy = storage.required(job).people_by

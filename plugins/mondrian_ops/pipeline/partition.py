@@ -19,6 +19,7 @@ from typing import cast
 
 from mondrian_ops import series, storage
 from mondrian_ops.algorithms import planning
+from mondrian_ops.algorithms.anonymizer import columns_to_read
 from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.algorithms.planning import LeafCounts, Slots
 from mondrian_ops.algorithms.recoding import (
@@ -149,7 +150,7 @@ def begin(
         from mondrian_ops.pipeline import contract
 
         types = contract.known_types(job)
-    dataset = _opened(job, slots, types)
+    dataset = _opened(job, slots, types, _gathered(job, directory))
     warn_of_numbers(job, dataset.source)
     if job.series is not None:
         series.settle(job)
@@ -160,7 +161,7 @@ def begin(
         from mondrian_ops.pipeline import overlap_check
 
         overlap_check.choose_columns(job, dataset.source, directory)
-        if job.series is not None:
+        if job.series is not None or dataset.source.copy is not None:
             overlap_check.sketch(dataset.source, directory, overlap_check.key_of(job))
     if job.series is not None:
         job, night, pool = series.gather(job, dataset.source, directory)
@@ -169,6 +170,8 @@ def begin(
         if series.is_protected(job):  # people of all places may need one another
             whole = replace(job.partitioning, fragments=1, max_rows=max(1, pool.rows))
             dataset = replace(dataset, job=replace(dataset.job, partitioning=whole))
+    elif dataset.source.copy is not None:
+        dataset = replace(dataset, source=dataset.source.copy)
     run = Run(directory, dataset)
     run.dataset.save(directory)
     return run
@@ -189,11 +192,11 @@ def divide(
     """
     started = time.perf_counter() if started is None else started
     job = run.dataset.job
-    # Of a series, those who come tonight, not those who waited.
-    if people_key is not None and run.dataset.night is None:
+    if people_key is not None:
         from mondrian_ops.pipeline import overlap_check
 
-        overlap_check.sketch(run.dataset.source, run.work, people_key)
+        if not overlap_check.is_sketched(run.work):
+            overlap_check.sketch(run.dataset.source, run.work, people_key)
     state = _attained(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)
@@ -467,10 +470,25 @@ def _to_map(run: Run) -> list[Fragment]:
     return list(fragments)
 
 
-def _opened(job: Job, slots: int | None = None, known: Mapping[str, str] | None = None) -> Dataset:
-    """The dataset of a job that fits it; ``known``: types that columns of CSV files had before."""
+def _gathered(job: Job, work: storage.WorkDir) -> storage.GatheredRows | None:
+    """What may copy the rows of the job's input to the working files.
+
+    A series makes a pool of them, Spark reads many files at once, and ``pushdown`` writes no rows.
+    """
+    if job.series is not None or job.engine == "spark" or job.retrieval == "pushdown":
+        return None
+    return storage.GatheredRows(work.path(storage.ROWS), partial(columns_to_read, job))
+
+
+def _opened(
+    job: Job,
+    slots: int | None = None,
+    known: Mapping[str, str] | None = None,
+    gathered: storage.GatheredRows | None = None,
+) -> Dataset:
+    """The dataset of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
     holds = job.series is not None and job.series.holds
-    source = open_input(job, known, may_be_empty=holds)
+    source = open_input(job, known, may_be_empty=holds, gathered=gathered)
     if job.series is None:
         check_rows(job, source.rows)
     return Dataset(job, source, hierarchies_of(job), _room(job, slots))

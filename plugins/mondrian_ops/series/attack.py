@@ -175,10 +175,8 @@ class _Player:
         storage.check_location("input", location)
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
-        reading = {"types": job.types, "known": types_of(self._name, output)}
-        source = storage.open_source(
-            location, names, others=False, may_be_empty=True, csv=job.csv, **reading
-        )
+        known = types_of(self._name, output)
+        source = storage.open_source(location, names, False, True, job.types, job.csv, known)
         batches = [*source.batches(names)]  # raises InputError where a column is missing
         schema = pa.schema([source.schema.field(name) for name in names])
         table = pa.Table.from_batches(batches, schema)

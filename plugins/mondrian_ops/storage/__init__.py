@@ -40,6 +40,7 @@ from mondrian_ops.storage.policies import (
 from mondrian_ops.storage.store_access import look_up_with, options_of, s3_endpoint, use_options
 from mondrian_ops.storage.workdir import (
     FREQUENCIES,
+    ROWS,
     Owner,
     WorkDir,
     is_work_path,
@@ -50,8 +51,10 @@ from mondrian_ops.storage.workdir import (
 
 if TYPE_CHECKING:
     from mondrian_ops.storage.discovery import data_file
+    from mondrian_ops.storage.gathered_rows import GatheredRows
     from mondrian_ops.storage.hierarchies import find_hierarchy, read_hierarchy, shipped
     from mondrian_ops.storage.jobs import load_job, read_job, with_connections
+    from mondrian_ops.storage.opening import open_source
     from mondrian_ops.storage.parquet_files import index_columns, without_index
     from mondrian_ops.storage.release import (
         ReleaseFile,
@@ -65,14 +68,16 @@ if TYPE_CHECKING:
         write_part,
     )
     from mondrian_ops.storage.scattered_rows import FragmentWriter, read_fragment
-    from mondrian_ops.storage.source import Source, Split, open_source
+    from mondrian_ops.storage.source import Source, Split
     from mondrian_ops.storage.sweeping import sweep
     from mondrian_ops.storage.typed_columns import in_types
 
 __all__ = [
     "FREQUENCIES",
+    "ROWS",
     "AccessPolicy",
     "FragmentWriter",
+    "GatheredRows",
     "Owner",
     "ReleaseFile",
     "Source",
@@ -139,8 +144,10 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
         __name__,
         {
             "discovery": ("data_file",),
+            "gathered_rows": ("GatheredRows",),
             "hierarchies": ("find_hierarchy", "read_hierarchy", "shipped"),
             "jobs": ("load_job", "read_job", "with_connections"),
+            "opening": ("open_source",),
             "parquet_files": ("index_columns", "without_index"),
             "release": (
                 "ReleaseFile",
@@ -154,7 +161,7 @@ if not TYPE_CHECKING:  # mypy would take any name for one of the package
                 "write_part",
             ),
             "scattered_rows": ("FragmentWriter", "read_fragment"),
-            "source": ("Source", "Split", "open_source"),
+            "source": ("Source", "Split"),
             "sweeping": ("sweep",),
             "typed_columns": ("in_types",),
         },

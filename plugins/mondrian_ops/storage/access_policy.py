@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 OPTIONS = ("allowed_inputs", "allowed_outputs", "allowed_connections", "allowed_spark_conf")
 """The section's options: lists, separated by commas or lines. An unset option allows nothing."""
 
-_VARIABLE = "AIRFLOW__MONDRIAN_OPS__"
+_VARIABLES = tuple(f"AIRFLOW__MONDRIAN_OPS__{name.upper()}" for name in OPTIONS)
+_UNSET = (None,) * len(_VARIABLES)
 _SEPARATOR = re.compile(r"[/\\]")
 
 
@@ -295,7 +296,5 @@ def _absolute(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def _of_environment() -> AccessPolicy | None:
-    options = {name: os.environ.get(_VARIABLE + name.upper()) for name in OPTIONS}
-    if all(text is None for text in options.values()):
-        return None
-    return AccessPolicy.of(options)
+    texts = tuple(map(os.environ.get, _VARIABLES))
+    return None if texts == _UNSET else AccessPolicy.of(dict(zip(OPTIONS, texts, strict=True)))

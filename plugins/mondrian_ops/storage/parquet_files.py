@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from mondrian_ops.core import resource_limits
 from mondrian_ops.core.column_types import declared_fields, plain_schema
 from mondrian_ops.core.errors import InputError
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS
 from mondrian_ops.storage.documents import json_value
 from mondrian_ops.storage.files import answers, input_errors
 from mondrian_ops.storage.locations import is_local, name_of, shown
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from mondrian_ops.core.plan import Order, Plan
 
 _Result = TypeVar("_Result")
+_Footer = tuple[pa.Schema, tuple[int, ...]]
+"""The columns of a file, as they are written, and the rows of its row groups."""
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _ENCRYPTED = re.compile("decrypt|encrypted", re.IGNORECASE)
@@ -108,13 +111,13 @@ class Inspected(NamedTuple):
     declared: list[pa.Field]
 
 
-def inspect(files: Sequence[str]) -> Inspected:
-    """What the files have; reads the footers only.
+def inspect(files: Sequence[str], footers: Iterator[_Footer] | None = None) -> Inspected:
+    """What the files have; ``footers``: those of all files, else they alone are read.
 
     Raises:
         InputError: a file is unreadable, or its columns or types differ from the first file's.
     """
-    footers = _of_each(_footer, files)
+    footers = footers or _of_each(_footer, files)
     written, groups = next(footers)
     _refuse_duplicates(files[0], written)
     first = plain_schema(written)
@@ -138,18 +141,44 @@ def inspect(files: Sequence[str]) -> Inspected:
     return found._replace(schema=_common(first)) if is_mixed else found
 
 
-def _footer(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
+def _footer(path: str) -> _Footer:
     with parquet_file(path) as file:
-        metadata = file.metadata
-        if metadata.num_columns > resource_limits.limit("columns"):
-            met = f"{shown(path)}: has {metadata.num_columns:,} columns"
-            raise InputError(
-                resource_limits.exceeded("columns", met, "leave out those that nobody needs")
-            )
-        groups = tuple(
-            metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
+        return _footer_of(path, file)
+
+
+def _footer_of(path: str, file: pq.ParquetFile) -> _Footer:
+    metadata = file.metadata
+    if metadata.num_columns > resource_limits.limit("columns"):
+        met = f"{shown(path)}: has {metadata.num_columns:,} columns"
+        raise InputError(
+            resource_limits.exceeded("columns", met, "leave out those that nobody needs")
         )
-        return file.schema_arrow, groups
+    groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return file.schema_arrow, groups
+
+
+def footers_and_rows(
+    files: Iterable[str],
+    columns: Callable[[pa.Schema], Sequence[str]],
+    take: Callable[[str, pa.RecordBatch], None],
+) -> Iterator[_Footer]:
+    """For :func:`inspect`: the footer of each file; its rows go to ``take`` before the next one.
+
+    So each file is opened once, and its columns are compared before its rows are read. ``columns``
+    are those to read, given the columns of the first file.
+    """
+    target: pa.Schema | None = None
+    for path in files:
+        with readable(path), opened(path) as stream:
+            file = _file_in(stream, path)
+            yield _footer_of(path, file)
+            if target is None:
+                plain = _common(plain_schema(file.schema_arrow))
+                target = pa.schema([plain.field(name) for name in columns(file.schema_arrow)])
+            names, groups = tuple(target.names), tuple(range(file.num_row_groups))
+            batch_rows = rows_at_once(path, None, names, groups, BATCH_ROWS, stream, file)
+            for batch in _all_rows(path, stream, file, names, batch_rows, groups):
+                take(path, _conform(batch, target))
 
 
 def batches(

@@ -108,20 +108,23 @@ def opened(path: str) -> Iterator[pa.NativeFile]:
             yield stream
         return
     handle = open_data(local_path(path))
-    if os.fstat(handle).st_size <= SMALL_BYTES:
-        with os.fdopen(handle, "rb") as file:
-            content = file.read(SMALL_BYTES + 1)
-        if len(content) <= SMALL_BYTES:
-            yield pa.BufferReader(content)
-            return
-        handle = open_data(local_path(path))  # it has grown meanwhile
-    with arrow_file(handle) as stream:
-        yield stream
+    try:
+        size = os.fstat(handle).st_size
+        content = os.read(handle, size + 1) if size <= SMALL_BYTES else None
+    except BaseException:
+        os.close(handle)
+        raise
+    if content is None or len(content) != size:  # large, or changing in size
+        with arrow_file(handle) as stream:
+            yield stream
+    else:
+        os.close(handle)
+        yield pa.BufferReader(content)
 
 
 def rows_at_once(
     path: str,
-    stamp: str,
+    stamp: str | None,
     columns: tuple[str, ...],
     groups: tuple[int, ...] | None,
     wanted: int,
@@ -130,8 +133,8 @@ def rows_at_once(
 ) -> int:
     """How many rows of a file, up to ``wanted``, one batch may have.
 
-    ``stamp``: of the file's version; results are cached by it. ``stream`` and ``file`` are the
-    opened file.
+    ``stamp``: of the file's version; results are cached by it, unless it is None. ``stream`` and
+    ``file`` are the opened file.
 
     Raises:
         InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
@@ -141,6 +144,8 @@ def rows_at_once(
     bounded = _rows_by_footer(file.metadata, columns, chosen, wanted)
     if bounded is not None:
         return bounded
+    if stamp is None:
+        return _rows_by_pages(path, stream, file, columns, chosen, wanted)
     in_use = tuple(sorted(resource_limits.in_use().items()))
     key = (path, stamp, columns, groups, wanted, in_use)
     with _KNOWN_LOCK:

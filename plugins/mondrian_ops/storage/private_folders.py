@@ -21,6 +21,7 @@ from mondrian_ops.shared_folders import Folder, place_of
 from mondrian_ops.storage.access_policy import check_place
 from mondrian_ops.storage.locations import WAITING, shown
 
+_MARK = ".mondrian_"  # in every private name
 _WORK = re.compile(r"\..+\.mondrian_ops-[0-9a-f]{12}", re.DOTALL)
 
 
@@ -34,6 +35,16 @@ class Entry(NamedTuple):
     def at(self) -> int | None:
         """For ``dir_fd``."""
         return None if self.folder is None else self.folder.handle
+
+    def status(self) -> os.stat_result:
+        """What it is; a link is followed only where nothing is private."""
+        return os.stat(self.name) if self.folder is None else self.folder.status(self.name)
+
+    def open(self, flags: int) -> int:
+        """A descriptor of the file; one that is made has the mode that the umask leaves."""
+        if self.folder is None:
+            return os.open(self.name, flags | os.O_CLOEXEC, 0o666)
+        return self.folder.open(self.name, flags)
 
     def rename(self, other: Entry) -> None:
         """Move it, replacing what a rename replaces."""
@@ -78,7 +89,7 @@ def shared(path: str) -> Iterator[Folder]:
 @contextmanager
 def entry(path: str) -> Iterator[Entry]:
     """What a local path names; in an opened folder if a name in the path is a private one."""
-    parts = PurePath(path).parts
+    parts = PurePath(path).parts if _MARK in path else ()
     first = _first_private(parts)
     if first is None:
         yield Entry(None, path)
@@ -102,8 +113,8 @@ def is_own(path: str) -> bool:
 
 def status(path: str) -> os.stat_result:
     """What is at a path; a link is followed only where nothing is private."""
-    with entry(path) as (folder, name):
-        return os.stat(name) if folder is None else folder.status(name)
+    with entry(path) as one:
+        return one.status()
 
 
 def open_handle(path: str, flags: int) -> int:
@@ -111,13 +122,11 @@ def open_handle(path: str, flags: int) -> int:
 
     With ``O_DIRECTORY``, of a directory.
     """
-    with entry(path) as (folder, name):
-        if folder is None:
-            return os.open(name, flags | os.O_CLOEXEC, 0o666)
-        if flags & os.O_DIRECTORY:
-            with folder.own(name) as directory:
-                return directory.open(".", flags)
-        return folder.open(name, flags)
+    with entry(path) as one:
+        if one.folder is None or not flags & os.O_DIRECTORY:
+            return one.open(flags)
+        with one.folder.own(one.name) as directory:
+            return directory.open(".", flags)
 
 
 @contextmanager

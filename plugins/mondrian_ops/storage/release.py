@@ -333,7 +333,7 @@ class ReleaseFile:
 
     @cached_property
     def _source(self) -> Source:
-        from mondrian_ops.storage.source import open_source
+        from mondrian_ops.storage.opening import open_source
 
         return open_source(self.url)
 

@@ -1,25 +1,24 @@
-"""The input of a job as one table, read in batches: Parquet or CSV; a file, directory or glob."""
+"""A source as one table, read in batches: Parquet or CSV; a file, directory or glob."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.core import resource_limits
 from mondrian_ops.core.column_types import declared_fields
 from mondrian_ops.core.errors import InputError, JobError, did_you_mean
-from mondrian_ops.core.named_types import Declared, is_already
 from mondrian_ops.core.source_options import Csv
-from mondrian_ops.storage import csv_files, parquet_files, parquet_pages
+from mondrian_ops.storage import csv_files, parquet_files
 from mondrian_ops.storage.access_policy import check_reading, current_policy
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS, Unpacked, joined
 from mondrian_ops.storage.csv_text import Dialect
-from mondrian_ops.storage.discovery import Format, data_file, data_files, file_format
-from mondrian_ops.storage.locations import name_of, shown
+from mondrian_ops.storage.discovery import Format, data_file, data_files
+from mondrian_ops.storage.locations import shown
 from mondrian_ops.storage.typed_columns import cast_errors, in_type, may_be_text, without_missing
 
 if TYPE_CHECKING:
@@ -27,11 +26,7 @@ if TYPE_CHECKING:
 
     from mondrian_ops.core.plan import Order, Plan
 
-BATCH_ROWS = 131_072
 _SMALL_FILE_ROWS = 4096
-_SMALL_BATCH_BYTES = 1 << 16  # so little that nobody minds its exact size
-_SHORT_BYTES = 64  # a value this short may be repeated without being counted
-_TEXTS = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Source:
-    """A readable source; made by :func:`open_source`.
+    """A readable source; made by :func:`mondrian_ops.storage.open_source`.
 
     Attributes:
         url: as the job gives it.
@@ -78,6 +73,7 @@ class Source:
         dialects: by CSV file, the separator and encoding.
         empty: columns of CSV files without any value, so that their type says nothing.
         read_as: how the input is read, as a report shows it.
+        copy: the same rows in one working file, without columns that the job does not need.
     """
 
     url: str
@@ -94,6 +90,7 @@ class Source:
     dialects: tuple[Dialect, ...] = ()
     empty: tuple[str, ...] = ()
     read_as: Mapping[str, Any] = field(default_factory=dict)
+    copy: Source | None = field(default=None, repr=False)
     _read: pa.Schema | None = field(default=None, repr=False)  # the types in the files
 
     @cached_property
@@ -146,7 +143,7 @@ class Source:
         one_by_one = self._one_by_one(
             chosen, groups, names, filter, batch_rows, exact, dictionaries
         )
-        yield from _joined(one_by_one, batch_rows)
+        yield from joined(one_by_one, batch_rows)
         if chosen is None and lists:
             self.refuse_change()
 
@@ -161,17 +158,15 @@ class Source:
         dictionaries: bool,
     ) -> Iterator[pa.RecordBatch]:
         """The batches as they come from each file; see :meth:`batches`."""
-        unpacked, most = 0, resource_limits.most_unpacked(self.bytes)
+        unpacked = Unpacked(self.url, self.bytes)
         at: int | None = None
-        is_restricted, longest = current_policy() is not None, resource_limits.limit("text")
+        is_restricted = current_policy() is not None
         try:
             for at in range(len(self.files)) if chosen is None else chosen:
                 if is_restricted:
                     check_reading(self.files[at])
                 for batch in self._of_file(at, names, keep, batch_rows, groups, dictionaries):
-                    unpacked += _checked_bytes(self.files[at], batch, longest)
-                    if unpacked > most:
-                        raise InputError(self._inflated())
+                    unpacked.add(self.files[at], batch)
                     if exact is not None:
                         batch = batch.filter(exact)
                     if batch.num_rows:
@@ -226,7 +221,7 @@ class Source:
     def _converts(self) -> bool:
         """Whether values are changed after they are read, and so cannot be filtered before."""
         read = self._read or self.schema
-        return not read.equals(self.schema) or (
+        return any(each.type != self.schema.field(each.name).type for each in read) or (
             bool(self.csv.missing) and any(may_be_text(each.type) for each in read)
         )
 
@@ -307,6 +302,7 @@ class Source:
             "_read": _hex(read),
             "csv": self.csv.to_dict(),
             "dialects": [asdict(each) for each in self.dialects],
+            "copy": None,
         }
 
     @classmethod
@@ -341,14 +337,6 @@ class Source:
             (url for url in sorted(before | current) if before.get(url) != current.get(url)), None
         )
 
-    def _inflated(self) -> str:
-        return resource_limits.exceeded(
-            "inflation",
-            f"{shown(self.url)}: its {resource_limits.size_text(self.bytes)} unpack to more than "
-            f"{resource_limits.size_text(resource_limits.most_unpacked(self.bytes))}",
-            "check the file for endlessly repeated values",
-        )
-
     def _select(self, columns: Sequence[str]) -> pa.Schema:
         names = dict.fromkeys(self.schema.names)
         for name in columns:
@@ -360,174 +348,12 @@ class Source:
         return pa.schema([self.schema.field(name) for name in columns])
 
 
-def open_source(
-    url: str,
-    named: Sequence[str] = (),
-    others: bool = True,
-    may_be_empty: bool = False,
-    types: Mapping[str, str] | None = None,
-    csv: Csv | None = None,
-    known: Mapping[str, str] | None = None,
-) -> Source:
-    """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
-
-    Args:
-        url: a file, a directory or a glob.
-        named: columns that the job names. A pandas index is part of the data if it is among them.
-        others: whether other columns are ever read; if not, CSV's need no type.
-        may_be_empty: whether files without rows will do.
-        types: by column, the type that the job names; other names are ignored here.
-        csv: how the job says that CSV files are read, and which texts are missing values.
-        known: by column, a type that CSV files had before, and keep where it fits.
-
-    Raises:
-        InputError: the source is missing, unreadable, empty, or of mixed formats or schemas (the
-            file is named), or a CSV file has a ragged row, a quote that is never closed, or text
-            that is not of its encoding (file and line are named).
-        JobError: no file can have the path, or the access policy does not let jobs read there.
-    """
-    entries = data_files(url)
-    files = [file.url for file in entries]
-    kind = _one_format(files)
-    csv, needed = csv or Csv(), None if others else named
-    found: dict[str, Any] = {"csv": csv}
-    declared: list[pa.Field] = []
-    if kind == "parquet":
-        read, groups, index, declared = parquet_files.inspect(files)
-        schema = read
-    else:
-        inspected = csv_files.inspect(files, needed, csv, types, known)
-        schema, read, groups = inspected.schema, inspected.read, inspected.rows
-        index = parquet_files.index_columns(schema)
-        found["types"] = inspected.types
-        found["dialects"] = tuple(inspected.dialects)
-        found["empty"] = inspected.empty
-    data, left_out = parquet_files.without_index(schema.names, index, named)
-    schema = pa.schema([schema.field(name) for name in data])
-    found["_read"] = pa.schema([read.field(name) for name in data])
-    size = sum(file.bytes for file in entries)
-    stamps = [file.stamp for file in entries]
-    kept = pa.schema([each for each in declared if each.name in data])
-    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out), kept, **found)
-    if kind == "parquet":
-        wanted = {name: each for name, each in (types or {}).items() if name in data}
-        if needed is not None:
-            wanted = {name: each for name, each in wanted.items() if name in needed}
-        source = _typed(source, wanted)
-    read_as = _read_as(source, () if kind == "parquet" else inspected.numberlike)
-    source = replace(source, read_as=read_as)
-    if source.rows == 0 and not may_be_empty:
-        raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
-    return source
-
-
-def _typed(source: Source, types: Mapping[str, str]) -> Source:
-    """A Parquet source with the columns of ``types`` in these types, each value tried.
-
-    Raises InputError where a value has no exact counterpart; file and row are named.
-    """
-    tried = {
-        name: Declared(kind, source.csv.decimal)
-        for name, kind in types.items()
-        if not is_already(source.schema.field(name).type, kind)
-    }
-    for at, path in enumerate(source.files if tried else ()):
-        row = 0
-        for batch in source.batches(list(tried), files=[at]):
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                with cast_errors(shown(path), name, tried[name].name, column.type, row):
-                    tried[name].add(column)
-            row += batch.num_rows
-    schema = pa.schema(
-        [
-            pa.field(each.name, tried[each.name].type) if each.name in tried else each
-            for each in source.schema
-        ]
-    )
-    declared = pa.schema([each for each in source.declared if each.name not in tried])
-    return replace(source, schema=schema, declared=declared, types=dict(types))
-
-
-def _read_as(source: Source, numberlike: Sequence[str]) -> dict[str, Any]:
-    """How a source is read, for its report."""
-    csv, dialects = source.csv, source.dialects
-    of_csv = {
-        "separators": sorted({each.separator for each in dialects}),
-        "encodings": sorted({each.encoding for each in dialects}),
-        "decimal": csv.decimal,
-        "numberlike": list(numberlike),
-    }
-    return {
-        "format": source.format,
-        "files": len(source.files),
-        "types": dict(source.types),
-        "missing": list(csv.missing),
-        **(of_csv if dialects else {}),
-    }
-
-
 def _hex(schema: pa.Schema) -> str:
     return bytes(schema.serialize().to_pybytes()).hex()
 
 
 def _of_hex(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
-
-
-def _joined(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of up to ``most``: small batches, as of small files, are joined."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        is_large = 2 * batch.num_rows > most or not batch.num_columns
-        held = 0 if is_large else batch.get_total_buffer_size()
-        if waiting and (
-            is_large
-            or rows + batch.num_rows > most
-            or size + held > parquet_pages.BATCH_BYTES
-            or not batch.schema.equals(waiting[0].schema)
-        ):
-            yield _one_of(waiting)
-            waiting, rows, size = [], 0, 0
-        if is_large:
-            yield batch
-            continue
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += held
-    if waiting:
-        yield _one_of(waiting)
-
-
-def _one_of(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _checked_bytes(path: str, batch: pa.RecordBatch, most: int) -> int:
-    """The bytes of a batch with its dictionaries unpacked.
-
-    Raises InputError for a value of more than ``most`` bytes.
-    """
-    import pyarrow.compute as pc
-
-    taken: int = batch.get_total_buffer_size()  # where it shares buffers with others, too much
-    if taken <= min(most, _SMALL_BATCH_BYTES) and not any(
-        map(pa.types.is_dictionary, batch.schema.types)
-    ):
-        return taken
-    taken = 0
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        taken += column.nbytes
-        is_encoded = isinstance(column, pa.DictionaryArray)
-        values = column.dictionary if is_encoded else column
-        if values.type not in _TEXTS or (values.nbytes <= most and not is_encoded):
-            continue
-        lengths = pc.binary_length(values)
-        longest = pc.max(lengths).as_py() or 0
-        resource_limits.check_text(f"{shown(path)}: column {name!r}", longest)
-        if is_encoded and longest > _SHORT_BYTES:
-            taken += pc.sum(lengths.take(column.indices)).as_py() or 0
-    return taken
 
 
 def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:
@@ -540,14 +366,3 @@ def _runs(sizes: Sequence[int], wanted: int) -> Iterator[tuple[int, int]]:
         gathered += size
     if sizes:
         yield first, len(sizes)
-
-
-def _one_format(files: list[str]) -> Format:
-    first = file_format(files[0])
-    for path in files[1:]:
-        if file_format(path) != first:
-            raise InputError(
-                f"{shown(path)}: not {first} like {name_of(files[0])}; "
-                "give files of one format, or a glob that takes only one"
-            )
-    return first

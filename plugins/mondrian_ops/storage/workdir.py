@@ -53,6 +53,8 @@ FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
 FRAGMENTS = "fragments"
 """The directory of the scattered rows."""
+ROWS = "rows.parquet"
+"""The rows of a source of many small files."""
 _JOB = "job.json"
 _ATTEMPT = "attempt"
 _OWNER = "owner.json"
@@ -287,12 +289,13 @@ class WorkDir:
                 private_folders.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
 
     def remove_fragments(self) -> None:
-        """Remove the scattered rows and the counts, which nobody needs after the check.
+        """Remove copied and scattered rows and the counts, which nobody needs after the check.
 
         The files of :meth:`write_persons` stay, because the check may be repeated.
         """
         remove_tree(self.path(FRAGMENTS))
         remove_file(self.path(FREQUENCIES))
+        remove_file(self.path(ROWS))
 
     def path(self, *parts: str) -> str:
         """The path of a working file."""
