@@ -16,11 +16,13 @@ Floats = NDArray[np.float64]
 class Extents:
     """Losses of sets of rows by the least and the greatest code in each attribute.
 
-    A set of values loses by how far its codes are apart, since only these are known here.
+    A set of values loses by how far its codes are apart, and by no more than its rows, since only
+    these are known here.
 
     Attributes:
         codes: (rows, attributes) int64.
         places: (rows, attributes): where a row is, so that distances are comparable.
+        line: the attribute of intervals with the most codes; None without any.
     """
 
     def __init__(self, rows: native.Rows) -> None:
@@ -30,6 +32,9 @@ class Extents:
         self.places = np.stack(
             [self.middle(a, each, each) for a, each in enumerate(self.codes.T)], axis=1
         )
+
+        sizes = np.where(rows.kind == native.INTERVAL, np.diff(rows.first), 0)
+        self.line = int(np.argmax(sizes)) if sizes.any() else None
 
     def _table(self, attribute: int) -> list[Floats]:
         """The greatest loss of 1, 2, 4, … steps from each code on."""
@@ -57,22 +62,26 @@ class Extents:
     def _size(self, attribute: int) -> int:
         return int(self._rows.first[attribute + 1] - self._rows.first[attribute])
 
-    def width(self, low: Codes, high: Codes) -> Any:
-        """The loss of a row in each set, over all attributes; (..., attributes) bounds."""
-        return self.widths(low, high).sum(axis=-1)
+    def width(self, low: Codes, high: Codes, count: Codes) -> Any:
+        """The loss of a row in each of some sets of ``count`` rows (n,), over all attributes.
 
-    def widths(self, low: Codes, high: Codes) -> Floats:
-        """The loss of a row in each set, by attribute."""
-        parts = [self._width(a, low[..., a], high[..., a]) for a in range(low.shape[-1])]
-        return np.stack(parts, axis=-1)
+        ``low``, ``high``: (n, attributes).
+        """
+        return self.widths(low, high, count).sum(axis=1)
 
-    def _width(self, attribute: int, low: Codes, high: Codes) -> Floats:
+    def widths(self, low: Codes, high: Codes, count: Codes) -> Floats:
+        """The same by attribute, (n, attributes)."""
+        parts = [self._width(a, low[:, a], high[:, a], count) for a in range(low.shape[1])]
+        return np.stack(parts, axis=1)
+
+    def _width(self, attribute: int, low: Codes, high: Codes, count: Codes) -> Floats:
         rows, first = self._rows, int(self._rows.first[attribute])
         kind = rows.kind[attribute]
         if kind == native.INTERVAL:
             lost = (rows.high[first + high] - rows.low[first + low]) / rows.span[attribute]
         elif kind == native.SET:
-            lost = np.minimum(1.0, (high - low) / rows.domain[attribute])
+            apart = np.minimum(high - low, count - 1)  # other values, at most
+            lost = np.minimum(1.0, apart / max(1.0, rows.domain[attribute]))
         else:
             lost = self._greatest_step(attribute, low, high)
         lost = np.where(low == 0, 1.0, lost)

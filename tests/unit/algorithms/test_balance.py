@@ -12,6 +12,7 @@ from coded_people import coded_of, history_of
 from mondrian_ops.algorithms.balance import balanced_classes
 from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History
 from mondrian_ops.core.intersection import Tonight, unbalanced
+from mondrian_ops.native.mondrian import SET
 
 
 def words_of(found, count, words=1):
@@ -148,3 +149,33 @@ def test_many_values_need_several_words():
     signature = words_of(found, 140, 2)
     assert (np.bitwise_count(signature).sum(axis=1) == 3).all()
     assert (signature[:, 1] != 0).any()
+
+
+def test_two_who_are_left_of_two_cells_with_one_signature_make_up_less_together():
+    """In each cell somebody left; those who are left have each other's missing values."""
+    codes = np.array([[3, 4, 5, 4, 5, 3]] * 3)
+    value = np.array([0, 1, 2, 0, 1, 2])
+    there = np.array([0, 4, 5])
+    words = np.full((3, 1), np.uint64(0b111))
+    history = history_of(value[there], words, np.array([0, 1, 2]))
+    found = balanced_classes(coded_of(codes[:, there], value[there], k=3, l=3), history, 3)
+    assert not len(found.counterfeits)
+    assert not found.unmatched.any()
+
+
+def test_new_people_who_are_too_few_for_a_cell_share_one():
+    """Two of them, and one row that is made up in place of two for each."""
+    codes = np.array([[3, 4, 3, 4, 3]] * 3)
+    value = np.array([0, 1, 0, 1, 2])
+    found = balanced_classes(coded_of(codes, value, k=5, l=3), history_of(value), 3)
+    assert len(found.counterfeits) == 1
+    assert len({*words_of(found, 5)[:, 0].tolist()}) == 1
+
+
+def test_the_values_of_a_set_are_no_distances():
+    """Texts without a hierarchy: any few of them lose as much, however far apart they stand."""
+    rng = np.random.default_rng(0)
+    codes, value = rng.integers(1, 20, (3, 400)), rng.integers(0, 9, 400)
+    coded = coded_of(codes, value, k=4, l=3, kinds=(SET,) * 3)
+    found = balanced_classes(coded, history_of(value), 3)
+    assert len(found.counterfeits) < 40

@@ -46,7 +46,7 @@ def test_a_width_is_what_a_class_between_two_codes_loses(kind: int) -> None:
     table, _ = rows_of(kind)
     extents = Extents(table)
     pairs = np.array([(a, b) for a in range(SIZE) for b in range(a, SIZE)])
-    widths = extents.width(pairs[:, :1], pairs[:, 1:])
+    widths = extents.width(pairs[:, :1], pairs[:, 1:], np.full(len(pairs), SIZE))
     assert widths.tolist() == pytest.approx(
         [defined(kind, table, *pair) for pair in pairs.tolist()]
     )
@@ -59,3 +59,14 @@ def test_places_ascend_with_codes_and_missing_values_are_far_away(kind: int) -> 
     assert (np.diff(places) > 0).all()
     assert places[0] == -2
     assert places[1] >= 0
+
+
+def test_a_set_of_few_rows_loses_no_more_than_their_number_of_values() -> None:
+    extents = Extents(rows_of(SET)[0])
+    low, high = np.array([[1], [1], [0]]), np.array([[12], [12], [12]])
+    assert extents.width(low, high, np.array([1, 3, 3])).tolist() == [0.0, 2 / (SIZE - 2), 1.0]
+
+
+def test_the_line_is_the_attribute_of_intervals() -> None:
+    assert Extents(rows_of(INTERVAL)[0]).line == 0
+    assert Extents(rows_of(SET)[0]).line is None
