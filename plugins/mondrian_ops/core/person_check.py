@@ -1,6 +1,7 @@
 """Whether the persons of each class of a part have diverse values, as the part was written.
 
-This shares no code with what joins classes until they have (`algorithms.person_values`).
+Values are compared as `release_values` does. This shares no code with encoding and cutting, nor
+with what joins classes until persons have them (`algorithms.person_values`).
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.core.column_types import plain_schema
-from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import PrivacyError
 from mondrian_ops.core.job import Job
 from mondrian_ops.core.job_checks import with_codes
+from mondrian_ops.core.release_loss import columns_of
 from mondrian_ops.core.release_spread import most_persons
 from mondrian_ops.core.release_truth import Read
-from mondrian_ops.core.singling_out import class_starts
-from mondrian_ops.core.values import one_spelling, one_value
+from mondrian_ops.core.release_values import ColumnValues, places
 from mondrian_ops.core.widths import Width, widths_of
+
+Ints = NDArray[np.int64]
 
 _MOST_TRIED = 100_000  # combinations of values
 
@@ -50,68 +51,81 @@ def check_persons_values(
     if not part.num_rows:
         return
     part = part.cast(plain_schema(part.schema))
-    starts = class_starts(part, job.quasi_identifier_names)
-    class_of = np.zeros(part.num_rows, np.int64)
-    class_of[starts[1:]] = 1
-    table = pa.table({"class": np.cumsum(class_of), "person": as_array(persons)})
-    widths = widths_of(job.l_width)
+    class_of = _classes(part, job.quasi_identifier_names)
+    person = _codes(persons, ColumnValues("entity_id", nan_is_missing=True))
+    widths, of_codes = widths_of(job.l_width), with_codes(job)
     for name in job.sensitive:
-        counted = one_spelling if name in with_codes(job) else one_value
-        encoded = as_array(part[name]).dictionary_encode()
-        values = counted(encoded.dictionary).take(encoded.indices)
-        triples = table.append_column("value", values)
-        if job.missing_sensitive != "value":
-            triples = triples.filter(pc.is_valid(triples["value"]))
+        values = ColumnValues(name, nan_is_missing=True, read=True, numbers=name not in of_codes)
+        codes = _codes(part[name], values)
+        counts = (codes > 0) | (job.missing_sensitive == "value")
+        triples = class_of[counts], person[counts], codes[counts]
         or_width = " or the width" if name in widths else ""
         if name in widths:
-            failing = _not_spread(triples, name, widths[name], job.l)
+            failing = _not_spread(*triples, values, widths[name], job.l)
             problem = (
                 f"more than 1/{job.l:g} of the persons have values of column {name!r} within "
                 f"{widths[name].text} of one another, which l_width"
             )
         else:
             fewer = math.ceil(job.l - 1e-9) - 1
-            failing = sum(_is_covered(*each, fewer) for each in _by_class(triples))
+            failing = sum(_is_covered(*each, fewer) for each in _by_class(*triples))
             problem = f"each person has one of {fewer} value(s) of column {name!r}, which l"
         if failing:
+            count = int(class_of[-1]) + 1
             raise PrivacyError(
-                f"l: in {failing} of {len(starts)} classes of {where} {problem} does not allow "
+                f"l: in {failing} of {count} classes of {where} {problem} does not allow "
                 f"where entity_id counts persons; lower l{or_width}, or use fewer fragments"
             )
 
 
-def _not_spread(triples: pa.Table, name: str, width: Width, level: float) -> int:
+def _classes(part: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
+    """(rows,) the number of each row's class; the rows of a class follow one another."""
+    begins = np.zeros(part.num_rows, np.int64)
+    for name in quasi_identifiers:
+        for column in columns_of(name, part.column_names):
+            codes = _codes(part[column], ColumnValues(column))
+            begins[1:] |= codes[1:] != codes[:-1]
+    return np.cumsum(begins)
+
+
+def _codes(column: pa.ChunkedArray, values: ColumnValues) -> Ints:
+    """(rows,) the code of each value among ``values``, to which they are added."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # too long for one
+        array = pa.concat_arrays(array.chunks)
+    encoded = values.encoded(array)
+    codes: Ints = values.codes_of(encoded.dictionary)[places(encoded)].astype(np.int64)
+    return codes
+
+
+def _not_spread(
+    class_of: Ints, person: Ints, codes: Ints, values: ColumnValues, width: Width, level: float
+) -> int:
     """How many classes have an interval of the width with too many of their persons."""
-    class_of, person = triples["class"].to_numpy(), _numbers(triples["person"])
     pairs = np.unique(np.stack([class_of, person]), axis=1)
     people = np.bincount(pairs[0])
-    values = as_array(triples["value"]).dictionary_encode()
-    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    missing = codes < 0  # no other value is near it
+    missing = codes == 0  # no other value is near it
     having = np.unique(np.stack([class_of, person])[:, missing], axis=1)
     most = np.bincount(having[0], minlength=len(people))
     of_values = most_persons(
-        values.dictionary, class_of[~missing], person[~missing], codes[~missing], name, width
+        values.values,
+        class_of[~missing],
+        person[~missing],
+        codes[~missing] - 1,
+        values.name,
+        width,
     )
     most[: len(of_values)] = np.maximum(most[: len(of_values)], of_values)
     return int(np.count_nonzero(most * level > people * (1 + 1e-9)))
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """A number for each value, the missing one as well."""
-    encoded = as_array(column).dictionary_encode(null_encoding="encode")
-    numbers: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
-    return numbers
-
-
-def _by_class(triples: pa.Table) -> Iterable[tuple[int, list[int], list[tuple[int, int]]]]:
+def _by_class(
+    class_of: Ints, person: Ints, codes: Ints
+) -> Iterable[tuple[int, list[int], list[tuple[int, int]]]]:
     """Of each class: its persons, the persons of each value, and the pairs of both."""
-    encoded = {name: _numbers(triples[name]) for name in ("person", "value")}
-    distinct = pa.table({"class": triples["class"], **encoded}).group_by(
-        ["class", "person", "value"]
-    )
-    found = distinct.aggregate([]).sort_by("class")
-    numbers = [found[name].to_numpy() for name in ("class", "person", "value")]
+    triples = pa.table({"class": class_of, "person": person, "value": codes})
+    found = triples.group_by(triples.column_names).aggregate([]).sort_by("class")
+    numbers = [found[name].to_numpy() for name in triples.column_names]
     cuts = np.flatnonzero(np.diff(numbers[0])) + 1
     for person, value in zip(*(np.split(each, cuts) for each in numbers[1:]), strict=True):
         pairs = list(zip(person.tolist(), value.tolist(), strict=True))
