@@ -78,7 +78,10 @@ def test_a_true_part_passes(
         (part_of(ills=["d", "b", "a", "e", "c"]), "column 'ill': some rows have values of other"),
         (part_of(ills=["b", "d", "a", "e", None]), "column 'ill': some rows"),
         (part_of().slice(0, 4), "column 'age' has 4 values, and 5 rows"),
-        (pa.concat_tables([part_of(), part_of()]), "values, and 5 rows were to be written"),
+        (
+            pa.concat_tables([part_of(), part_of()]),
+            "column 'age' has 6 values, and 5 rows were to be written",
+        ),
         (part_of().set_column(0, "name", [["*", "*", "n0", "*", "*"]]), "column 'name' is publ"),
         (part_of().set_column(0, "name", [["*", "*", None, "*", "*"]]), "column 'name' is publ"),
         (part_of().append_column("more", [range(5)]), "column 'more' is not one of the source"),
@@ -96,6 +99,7 @@ def test_an_untrue_part_is_named_without_a_value(part: pa.Table, error: str) -> 
     [
         ([1, 3, 0, 4, 4], 1, "some rows of the source are published more than once"),
         ([1, 3, 0, 4, 6], 1, "it has rows that the source has not"),
+        ([1, 3, 0, 4, 7], 1, "it has rows that the source has not"),
         ([1, 3, 0, 4, -1], 1, "it has rows that the source has not"),
         ([1, 3, 0, 4, 2], 0, "of 6 rows 5 are published"),
         ([1, 3, 0, 4, 2], 2, "of 6 rows 5 are published"),
@@ -146,6 +150,16 @@ def test_columns_are_compared_whatever_type_a_file_has(source: pa.Array, publish
             check(truth, part, 9)
 
 
+@pytest.mark.parametrize(
+    "published", [pa.array(["x", "y", "z"]), pa.array([[0], [1], [2]]), pa.array([{"a": 0}] * 3)]
+)
+def test_a_column_of_another_kind_is_not_that_of_the_source(published: pa.Array) -> None:
+    rows = pa.table({"age": pa.array([20, 21, 22], pa.int16()), "x": [0, 1, 2]})
+    part = pa.table({"age": ["[20, 22]"] * 3, "x": published})
+    with pytest.raises(PrivacyError, match="column 'x': some rows have values of other rows"):
+        check(truth_of(rows, order=np.arange(3), missing_rows=0), part)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 9])
 def test_rows_without_bounds_in_a_class_that_holds_values_are_counted(batch: int) -> None:
     rows = pa.table({"age": pa.array([None, 20, 21, None, None, 30]), "sex": list("ffffmm")})
@@ -169,3 +183,61 @@ def test_rows_without_bounds_in_a_class_that_holds_values_are_counted(batch: int
     assert check(truth, part, batch) == {"age": 4}
     rows = rows.set_column(0, "age", pa.array([None, None, None, None, None, 30]))
     assert check(replace(truth, rows=rows), part, batch) == {}
+
+
+def test_a_part_of_one_row_that_is_not_the_first_passes() -> None:
+    truth = truth_of(order=np.array([3]), missing_rows=5)
+    part = pa.table({"name": ["*"], "age": ["21"], "ill": ["d"]})
+    assert check(truth, part) == {}
+
+
+def bounded(rows: pa.Table, boundaries: list[int], **changes: Any) -> PartTruth:
+    """What is true of rows with ages, published as bounds, and sexes."""
+    job = {"k": 2, "quasi_identifiers": ["sex", "age"], "interval_style": "bounds"}
+    labels = labels_of_job(
+        Job.from_dict(job, paths_required=False),
+        {"age": pa.int64(), "sex": pa.string()},
+        {"age": pa.array([0, 99]), "sex": pa.array(["f", "m"])},
+        {"age": pa.array(boundaries, pa.int64())} if boundaries else {},
+        {},
+    )
+    truth = PartTruth(rows, np.arange(rows.num_rows), None, 0, labels, [], "it")
+    return replace(truth, **changes)
+
+
+def test_a_bound_that_is_unlimited_is_not_a_missing_one() -> None:
+    rows = pa.table({"age": [20, 21, 90, 91, None], "sex": list("fffff")})
+    low, high = pa.array([None, None, 25, 25, None]), pa.array([24, 24, None, None, None])
+    part = pa.table({"sex": list("fffff"), "age_min": low, "age_max": high.cast(pa.int64())})
+    assert check(bounded(rows, [25]), part) == {}
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 99])
+def test_rows_without_bounds_are_counted_by_the_classes_that_they_are_in(batch: int) -> None:
+    chance = np.random.default_rng(7)
+    found = set()
+    for _ in range(25):
+        sizes = chance.integers(1, 4, 6)
+        sexes = np.repeat(chance.choice(list("fm"), 6), sizes)
+        bounds = np.repeat(chance.choice([-1, 30, 40], 6), sizes)
+        ages = np.where(chance.random(len(bounds)) < 0.6, np.maximum(bounds, 7), -1)
+        ages = np.where(bounds < 0, ages, bounds)
+        made_up = chance.random(len(bounds)) < 0.2
+        columns = [
+            pa.array(each, mask=each < 0) for each in (ages.astype(np.int64), bounds, bounds)
+        ]
+        rows = pa.table({"age": columns[0], "sex": pa.array(sexes)})
+        part = {"sex": pa.array(sexes), "age_min": columns[1], "age_max": columns[2]}
+        truth = bounded(rows, [], made_up=made_up, missing_rows=int(made_up.sum()))
+        classes = np.cumsum(
+            np.append(False, (sexes[1:] != sexes[:-1]) | (bounds[1:] != bounds[:-1]))
+        )
+        holds = {at for at, age, no in zip(classes, ages, made_up, strict=True)
+                 if age >= 0 and not no}  # fmt: skip
+        expected = sum(
+            at in holds and bound < 0 and not no
+            for at, bound, no in zip(classes, bounds, made_up, strict=True)
+        )
+        assert check(truth, pa.table(part), batch) == ({"age": expected} if expected else {})
+        found.add(expected)
+    assert len(found) > 3
