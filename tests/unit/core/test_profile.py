@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from hypothesis_profiles import examples
+from mondrian_ops.core import profile
 from mondrian_ops.core.encoding import as_array
 from mondrian_ops.core.errors import HierarchyError, InputError, JobError
 from mondrian_ops.core.hierarchy import Hierarchy
@@ -206,6 +207,23 @@ def test_many_batches_are_merged_on_the_way():
     found = profiled(a_job("q", "x"), *divided(table, 5))
     assert found.domains["q"].to_pylist() == list("0123456")
     assert found.domains["x"].to_pylist() == [0, 699]
+
+
+def test_the_work_of_distinct_values_grows_as_their_number(monkeypatch):
+    """In values that are put into a table; a table anew for each batch would take 128 times as
+    many as there are."""
+    batches, rows, merged = 256, 100, []
+    merge = profile._Tally._merge
+
+    def counted(tally):
+        merged.append(sum(part.num_rows for part in tally._parts))
+        merge(tally)
+
+    monkeypatch.setattr(profile._Tally, "_merge", counted)
+    table = pa.table({"q": [1] * (batches * rows), "s": list(map(str, range(batches * rows)))})
+    found = profiled(a_job("q", sensitive=["s"]), *divided(table, rows))
+    assert len(found.domains["s"]) == batches * rows
+    assert batches * rows <= sum(merged) <= 6 * batches * rows
 
 
 def test_values_that_are_no_leaf_are_counted_not_shown():

@@ -46,6 +46,31 @@ def a_part(**columns: Any) -> pa.Table:
     return pa.table({"q": ["a"] * ROWS, **columns})
 
 
+@pytest.mark.parametrize("held", [100, release_count.HELD])
+@pytest.mark.parametrize("parts", [1, 64])
+def test_the_work_of_distinct_sensitive_values_grows_as_their_number(monkeypatch, parts, held):
+    """In values that are put into a table: each look-up makes one of all values so far."""
+    batches, rows, made = 64, 200, []
+    codes_of = ColumnValues._codes_of
+
+    def counted(column, values):
+        made.append(len(column.values) + len(values))
+        return codes_of(column, values)
+
+    monkeypatch.setattr(ColumnValues, "_codes_of", counted)
+    counter = ReleaseCounter(["q"], ["s"], held=held)
+    texts = [
+        pa.record_batch({"q": ["a"] * rows, "s": [f"v{at}-{row}" for row in range(rows)]})
+        for at in range(batches)
+    ]
+    each = batches // parts
+    for at in range(0, batches, each):
+        counter.add(iter(texts[at : at + each]))
+    assert len(all_classes(counter.result()).sensitive["s"].totals) == batches * rows + 1
+    # A table anew for each batch would take 32 times as many values as there are.
+    assert sum(made) <= 6 * batches * rows + batches * 10
+
+
 def test_the_figures_of_nothing():
     count = ReleaseCounter(["q"], ["s"]).result()
     assert (count.rows, count.classes, count.dp, count.histogram) == (0, 0, 0, [])
