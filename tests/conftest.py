@@ -9,6 +9,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from groups import group_of, in_order, tier_of
 from hypothesis_profiles import register_profiles
 from mondrian_ops import catalogue
 from mondrian_ops.core import resource_limits
+from mondrian_ops.datasets import blocks
 from mondrian_ops.storage.locations import use_home
 from servers.needs import NEEDS, needs
 
@@ -37,6 +39,9 @@ os.environ.update(
 )
 
 register_profiles()
+
+# A few people are cut from a block of 131,072: tests ask for the same ones again and again.
+blocks._whole = lru_cache(maxsize=8)(blocks._whole)
 
 pytest_plugins = ["golden.fixtures", "servers.fixtures"]
 

@@ -1,5 +1,6 @@
 """The main job, README's DAG and a foreign DAG in a real Airflow, from the trigger to the release.
 
+The two DAGs run with the tests of servers, for the sake of the time that the others take.
 Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airflow` has the rest.
 They start from `/`, with the wheel and what `init` copies: none of them sees the checkout.
 """
@@ -50,7 +51,11 @@ def test_it_runs_on_the_wheel(own_project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dag_id", "output"), [("mondrian_anonymize", "people"), ("visits", "visits")]
+    ("dag_id", "output"),
+    [
+        ("mondrian_anonymize", "people"),
+        pytest.param("visits", "visits", marks=pytest.mark.servers),
+    ],
 )
 def test_the_form_s_defaults_and_the_readme_s_dag_run(
     own_project: Project, dag_id: str, output: str
@@ -114,6 +119,7 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
         assert all(any(covers(text, value) for text in shown) for value in set(people[name]) - {""})
 
 
+@pytest.mark.servers
 def test_a_foreign_dag_goes_on_with_the_release(own_project: Project) -> None:
     root, airflow = own_project.root, own_project.airflow
     source = root / "include" / "examples" / "people.csv"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kept_folder import KeptFolder
 from mondrian_ops import pipeline, storage
 from mondrian_ops.core.errors import StorageError
 from mondrian_ops.core.job import Job
@@ -30,11 +31,18 @@ STEPS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def first_night(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(
+        tmp_path_factory.mktemp("nights"), lambda at: Nights(at, series=HOLDING).run(0, 150)
+    )
+
+
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
+def nights(first_night: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Nights:
     """A series in which rows wait."""
-    nights = Nights(tmp_path, series=HOLDING)
-    nights.run(0, 150)
+    nights = Nights(first_night.brought_back(monkeypatch), series=HOLDING)
+    nights.rows = 150
     return nights
 
 

@@ -11,6 +11,8 @@ import pytest
 from sanitized import environment, runtime, sanitized
 from servers.needs import needs
 
+pytestmark = pytest.mark.servers  # which it needs not, but a minute
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Without those of compiling, which load no kernels of ours.
 TESTS = (

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
+from kept_folder import KeptFolder
 from mondrian_ops import catalogue, cli, pipeline
 from mondrian_ops.catalogue import persons, tables
 from mondrian_ops.core.errors import JobError, StorageError
@@ -40,9 +41,16 @@ def attacked(town: Town) -> dict[str, Any]:
     return pipeline.verify_series(town.job(0), str(town.job(1).output))
 
 
+@pytest.fixture(scope="module")
+def three_nights(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("series"), lambda at: town_of(at, **PROTECTED))
+
+
 @pytest.fixture
-def protected(tmp_path: Path) -> Town:
-    return town_of(tmp_path, **PROTECTED)
+def protected(three_nights: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Town:
+    town = Town(three_nights.brought_back(monkeypatch), **PROTECTED)
+    town.drops = [pq.read_table(str(town.job(day).input)) for day in range(PEOPLE.nights)]
+    return town
 
 
 def test_nobody_falls_below_in_a_protected_series(protected: Town) -> None:

@@ -36,5 +36,8 @@ def table(block: Block, rows: int, seed: int) -> pa.Table:
 def _blocks(block: Block, rows: int, seed: int) -> Iterator[pa.RecordBatch]:
     for number, start in enumerate(range(0, rows, _BLOCK_ROWS)):
         # Generate a whole block even for a few rows, so that fewer rows are the beginning of more.
-        whole = block(np.random.default_rng([seed, number]), _BLOCK_ROWS)
-        yield whole.slice(0, min(_BLOCK_ROWS, rows - start))
+        yield _whole(block, seed, number).slice(0, min(_BLOCK_ROWS, rows - start))
+
+
+def _whole(block: Block, seed: int, number: int) -> pa.RecordBatch:
+    return block(np.random.default_rng([seed, number]), _BLOCK_ROWS)

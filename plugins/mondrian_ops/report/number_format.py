@@ -122,4 +122,7 @@ def size(value: float) -> str:
 
 def printable(text: object) -> str:
     """Text on one line, with control characters written as escapes, such as ``\\x1b``."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(text))
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

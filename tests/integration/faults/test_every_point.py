@@ -109,11 +109,18 @@ def disturb_all(harness: Harness, step: int, faults: Iterator[Fault]) -> None:
     assert not wrong, f"{len(wrong)} of {count} cases of {STEPS[step]}:\n" + "\n".join(lines)
 
 
-@pytest.mark.parametrize("step", DISTURBED, ids=[STEPS[step] for step in DISTURBED])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, id=STEPS[step], marks=[pytest.mark.servers] if step == 0 else [])
+        for step in DISTURBED
+    ],
+)
 def test_a_step_disturbed_anywhere_is_made_good(scattered: Harness, step: int) -> None:
     disturb_all(scattered, step, some(scattered, step))
 
 
+@pytest.mark.servers
 def test_a_first_publication_disturbed_anywhere_is_made_good(pushed_down: Harness) -> None:
     """Nothing that could be taken for a release stands before the whole one does."""
     disturb_all(pushed_down, 3, some(pushed_down, 3))
