@@ -86,7 +86,7 @@ PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 
 .PHONY: test
 test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 8 minutes
-	@$(PYTEST) -m "not servers" $(ARGS)
+	@$(PYTEST) -m "not servers" --ignore tests/servers --ignore tests/soak $(ARGS)
 
 .PHONY: test-servers
 test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes

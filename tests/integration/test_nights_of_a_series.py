@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from series_nights import random_nights
 
 
+@pytest.mark.servers  # which it needs not, but many processes
 def test_every_row_ends_in_one_place(tmp_path: Path) -> None:
     with random_nights(tmp_path, "rows wait", seed=1) as nights:
         nights.go(6)

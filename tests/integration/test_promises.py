@@ -192,8 +192,12 @@ def test_the_same_seed_gives_the_same_classes_on_any_number_of_threads(case, pla
 
 @pytest.mark.parametrize(
     "keys",
-    [{"cut": "median"}, {"cut": "gain"}, {"cut": "lookahead"}, {"algorithm": "di_mondrian"}],
-    ids=lambda keys: "-".join(keys.values()),
+    [
+        pytest.param({"cut": "median"}, id="median"),
+        pytest.param({"cut": "gain"}, id="gain"),
+        pytest.param({"cut": "lookahead"}, id="lookahead", marks=pytest.mark.soak),
+        pytest.param({"algorithm": "di_mondrian"}, id="di_mondrian"),
+    ],
 )
 def test_distribution_costs_nothing_on_more_rows_than_a_block(keys, tmp_path):
     """Nodes above and below the size of a block, codes of 16 and of 32 bits."""

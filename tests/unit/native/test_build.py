@@ -59,6 +59,7 @@ def bare_python(folder: Path) -> str:
     return str(made / "bin" / "python")
 
 
+@pytest.mark.servers  # as make lint does
 def test_all_of_it_compiles_without_a_warning(tmp_path: Path) -> None:
     made = tmp_path / "kernels.so"
     done = script(SOURCES, "--strict", "--output", str(made))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -18,7 +19,8 @@ from mondrian_ops.core.job import Job
 from mondrian_ops.operators import metrics
 
 # What a task does: the runner sets the backend up, the operator sends.
-TASK = """
+TASKS = """
+import json, os, sys
 from types import SimpleNamespace
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
@@ -26,11 +28,22 @@ from airflow.sdk.observability.metrics import stats_utils
 from mondrian_ops.core.job import Job
 from mondrian_ops.operators.metrics import count_release, send_figures
 
+for line in sys.stdin:  # a process for each task, as in Airflow
+    if not (child := os.fork()):
+        break
+    print(os.waitpid(child, 0)[1], flush=True)
+else:
+    sys.exit()
+os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+told = json.loads(line)
+os.environ.update(told["settings"])
 stats.initialize(
     factory=stats_utils.get_stats_factory(),
     export_legacy_names=conf.getboolean("metrics", "legacy_names_on"),
 )
-job = Job.from_dict({"input": "in.csv", "output": OUTPUT, "k": 5, "quasi_identifiers": ["age"]})
+job = Job.from_dict(
+    {"input": "in.csv", "output": told["output"], "k": 5, "quasi_identifiers": ["age"]}
+)
 tags = {"dag_id": "nightly", "task_id": "anonymize.wrap_up"}
 context = {"ti": SimpleNamespace(stats_tags=tags)}
 report = {
@@ -46,14 +59,29 @@ send_figures(context, job, report)
 """
 
 
-def sent_by_a_task(output="s3://releases/people.v2/2025-06-01", **settings):
-    environment = {
-        **os.environ,
-        **{f"AIRFLOW__METRICS__{name.upper()}": value for name, value in settings.items()},
-        "NO_PROXY": "127.0.0.1",
-    }
-    program = f"OUTPUT = {output!r}\n{TASK}"
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+@pytest.fixture(scope="module")
+def tasks():
+    """A process that has imported Airflow, from which tasks are forked."""
+    with subprocess.Popen(
+        [sys.executable, "-c", TASKS],
+        env={**os.environ, "NO_PROXY": "127.0.0.1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+@pytest.fixture
+def sent_by_a_task(tasks):
+    def send(output="s3://releases/people.v2/2025-06-01", **settings):
+        named = {f"AIRFLOW__METRICS__{name.upper()}": value for name, value in settings.items()}
+        tasks.stdin.write(json.dumps({"output": output, "settings": named}) + "\n")
+        tasks.stdin.flush()
+        assert int(tasks.stdout.readline()) == 0
+
+    return send
 
 
 @pytest.fixture
@@ -75,7 +103,7 @@ def statsd():
         yield server.getsockname()[1], received
 
 
-def test_statsd_gets_each_figure_under_a_name_that_tells_the_dataset(statsd):
+def test_statsd_gets_each_figure_under_a_name_that_tells_the_dataset(statsd, sent_by_a_task):
     port, received = statsd
     sent_by_a_task(statsd_on="True", statsd_host="127.0.0.1", statsd_port=str(port))
     lines = received()
@@ -91,7 +119,7 @@ def test_statsd_gets_each_figure_under_a_name_that_tells_the_dataset(statsd):
     assert lines["airflow.mondrian_ops.gcp"] == "0.25|g"
 
 
-def test_names_that_hold_tags_can_be_switched_off(statsd):
+def test_names_that_hold_tags_can_be_switched_off(statsd, sent_by_a_task):
     port, received = statsd
     sent_by_a_task(
         statsd_on="True",
@@ -120,7 +148,7 @@ def collector():
         yield port, exported
 
 
-def test_opentelemetry_gets_the_figures_with_tags(collector):
+def test_opentelemetry_gets_the_figures_with_tags(collector, sent_by_a_task):
     port, exported = collector
     sent_by_a_task(otel_on="True", otel_host="127.0.0.1", otel_port=str(port))
     points = {
