@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import IO, cast
 
@@ -21,6 +21,7 @@ from mondrian_ops.core import resource_limits
 from mondrian_ops.core.errors import InputError
 from mondrian_ops.core.named_types import CastError, Declared, Guess, MixedTimesError
 from mondrian_ops.core.source_options import Csv
+from mondrian_ops.storage.batch_sizes import BATCH_ROWS
 from mondrian_ops.storage.csv_text import (
     LINE,
     Dialect,
@@ -100,8 +101,7 @@ def inspect(
         if _LINE_END.search(last_value):  # or it holds no row
             _refuse_bad_row(path, dialect, ragged=False)
         rows_of_files.append((rows,))
-        types_of.end_file(path)
-    types_of.refuse_mixed_times()
+    types_of.finish()
     return Inspected(
         schema=pa.schema([(name, types_of.of(name)) for name in names]),
         read=pa.schema([(name, types_of.as_read(name)) for name in names]),
@@ -129,29 +129,44 @@ class _Types:
             name: Guess(decimal, known.get(name, "")) for name in columns if name not in named
         }
         self._mixed: dict[str, str] = {}  # by column with mixed times, the first file showing it
+        self._waiting: list[tuple[str, pa.RecordBatch]] = []  # with the file of each
+        self._rows = self._bytes = 0
 
     def add(self, path: str, dialect: Dialect, batch: pa.RecordBatch, first_row: int) -> None:
         """Take in some rows; ``first_row`` is the number of the first one in its file."""
-        for name, column in zip(self._columns, batch.columns, strict=True):
-            if name in self._guesses:
-                self._guesses[name].add(column)
-                continue
+        for name in self._tried:
             try:
-                self._tried[name].add(column)
+                self._tried[name].add(batch.column(name))
             except CastError as error:
                 where = shown(path) + _line_of(path, dialect, first_row + error.at)
                 raise no_value(where, name, self._tried[name].name) from None
             except MixedTimesError:
                 raise mixed_times(shown(path), name) from None
 
-    def end_file(self, path: str) -> None:
-        """All rows of a file are taken in."""
-        for name, guess in self._guesses.items():
-            if guess.mixed:
-                self._mixed.setdefault(name, path)
+        self._waiting.append((path, batch))
+        self._rows += batch.num_rows
+        self._bytes += batch.get_total_buffer_size()
+        if self._rows >= BATCH_ROWS or self._bytes >= _READ_BYTES:
+            self._guess()
 
-    def refuse_mixed_times(self) -> None:
-        """Raise InputError for a column of times of which some have a zone."""
+    def _guess(self) -> None:
+        """Look at the rows that wait: those of many small files at once, which takes less."""
+        for name, guess in self._guesses.items():
+            before = replace(guess, _kinds={*guess._kinds})
+            columns = [batch.column(name) for _, batch in self._waiting]
+            for column in columns[:1] if len(columns) < 2 else [pa.concat_arrays(columns)]:
+                guess.add(column)
+            for (path, _), column in zip(self._waiting, columns, strict=True):
+                if not guess.mixed or name in self._mixed:
+                    break
+                before.add(column)
+                if before.mixed:
+                    self._mixed[name] = path
+        self._waiting, self._rows, self._bytes = [], 0, 0
+
+    def finish(self) -> None:
+        """All rows are taken in; raises InputError for times of which only some have a zone."""
+        self._guess()
         for name, path in self._mixed.items():
             if self._guesses[name].mixed:  # no later value has made the column text
                 raise mixed_times(shown(path), name)

@@ -303,7 +303,8 @@ def _separator(path: str, lines: list[str], is_all: bool) -> str:
     Where none does, a row is ragged: then the one that divides the header, which the error about
     that row names. A file of one column has none.
     """
-    widths = {mark: _widths(lines, mark, is_all) for mark in SEPARATORS}
+    present = [mark for mark in SEPARATORS if any(mark in line for line in lines)]
+    widths = {mark: _widths(lines, mark, is_all) for mark in present}
     dividing = [mark for mark, (header, _) in widths.items() if header > 1]
     certain = [mark for mark in dividing if widths[mark][1]] or dividing
     if len(certain) > 1:
