@@ -217,7 +217,7 @@ class Source:
             )
         return self._converted(path, raw, columns, keep, batch_rows)
 
-    @property
+    @cached_property
     def _converts(self) -> bool:
         """Whether values are changed after they are read, and so cannot be filtered before."""
         read = self._read or self.schema
@@ -235,12 +235,14 @@ class Source:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a file in the types of ``schema``, filtered after that."""
         for batch in raw:
-            table = pa.Table.from_batches([self._in_types(path, batch)])
-            if keep is not None:
-                table = table.filter(keep)
-            yield from table.select(columns).to_batches(max_chunksize=batch_rows)
+            rows = self._in_types(path, batch)
+            rows = (rows if keep is None else rows.filter(keep)).select(columns)
+            for first in range(0, rows.num_rows, batch_rows):
+                yield rows.slice(first, batch_rows)
 
     def _in_types(self, path: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._converts:
+            return batch
         names, arrays = batch.schema.names, list(batch.columns)
         for at, name in enumerate(names):
             if self.csv.missing and self.format == "parquet":
