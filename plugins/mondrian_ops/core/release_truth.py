@@ -148,13 +148,13 @@ class PartTruth:
             last: list[Any] | None = None
             for batch in read(columns_of(name, columns)):
                 stop = start + batch.num_rows
-                for at, column in enumerate(batch.columns):
-                    plain = column.dictionary_decode() if _is_dictionary(column) else column
+                columns_of_batch = [_decoded(column) for column in batch.columns]
+                for at, plain in enumerate(columns_of_batch):
                     encoded = plain.dictionary_encode(null_encoding="encode").indices.to_numpy()
                     differs[start + 1 : stop] |= encoded[1:] != encoded[:-1]
                     if last is not None and plain[0] != last[at]:
                         differs[start] = True
-                last = [column[-1] for column in batch.columns]
+                last = [plain[-1] for plain in columns_of_batch]
                 start = stop
         run = np.cumsum(differs)
         holds_some = np.bincount(run, weights=without & present) > 0

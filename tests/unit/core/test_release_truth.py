@@ -43,7 +43,7 @@ def check(truth: PartTruth, part: pa.Table, batch: int = 2, **options: Any) -> d
     def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch_of in part.select(columns).combine_chunks().to_batches(max_chunksize=batch):
             encoded = {
-                name: column.dictionary_encode() if name == "age" else column
+                name: column.dictionary_encode() if name in ("age", "sex") else column
                 for name, column in zip(columns, batch_of.columns, strict=True)
             }
             yield pa.record_batch(encoded)
@@ -183,6 +183,36 @@ def test_rows_without_bounds_in_a_class_that_holds_values_are_counted(batch: int
     assert check(truth, part, batch) == {"age": 4}
     rows = rows.set_column(0, "age", pa.array([None, None, None, None, None, 30]))
     assert check(replace(truth, rows=rows), part, batch) == {}
+
+
+def test_a_column_that_is_shorter_than_the_part_is_refused() -> None:
+    part, truth = part_of(), truth_of()
+
+    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rows = part.num_rows - (columns == ["ill"])
+        yield from part.select(columns).slice(0, rows).to_batches()
+
+    with pytest.raises(PrivacyError, match="column 'ill' has 4 values, and 5 rows were to be"):
+        truth.check(part.column_names, read)
+
+
+def test_numbers_that_are_all_missing() -> None:
+    rows = ROWS.set_column(0, "age", pa.nulls(6, pa.int16()))
+    truth = replace(truth_of(), rows=rows)
+    assert check(truth, part_of([None] * 5)) == {}
+    with pytest.raises(PrivacyError, match="column 'age': 1 published"):
+        check(truth, part_of([None, None, "20", None, None]))
+
+
+@pytest.mark.parametrize("count", [(1 << 16) - 1, 1 << 16, (1 << 16) + 1])
+def test_as_many_values_as_codes_have_numbers(count: int) -> None:
+    rows = pa.table({"age": pa.array(np.arange(count) * 1000)})
+    order = np.arange(count)[::-1]
+    truth = truth_of(rows, order=order, missing_rows=0, identifiers=[])
+    labels = ["*"] * (count - 1)
+    assert check(truth, pa.table({"age": [*labels, "0"]}), count) == {}
+    with pytest.raises(PrivacyError, match="column 'age': 1 published"):
+        check(truth, pa.table({"age": [*labels, "1000"]}), count)
 
 
 def test_a_part_of_one_row_that_is_not_the_first_passes() -> None:
