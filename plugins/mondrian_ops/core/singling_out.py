@@ -6,8 +6,8 @@ Within a class the attacker compares each row with what is predicted for each pe
 row where one stands out. `measured` carries this out on a sample of whole classes, with one column
 at a time and with all of them, and counts the rows that are named rightly.
 
-What is known of a column is learned from half of the sampled classes for the other half, and never
-from a person's own rows:
+What is known of a column is learned from half of the sampled classes for the other half, or of the
+persons where classes are few, and never from a person's own rows:
 
 - *as a number* (text that is no number, by its rank): `model_tree` predicts it for each person, and
   the errors of the predictions tell how likely a row is that person's;
@@ -43,8 +43,12 @@ SAMPLED = 5000
 MOST_ROWS = 1000
 """Rows that are sampled of a class."""
 
-ATTACKED = 20
-"""Rows of a class that are looked for, at most: each is compared with all rows of the class."""
+ATTACKED, LEAST_ATTACKED = 20, 500
+"""Rows of a class that are looked for, at most: each is compared with all rows of the class. More
+are where that is fewer than the second number in all."""
+
+FEW_CLASSES = 10
+"""With fewer classes it is learned from the rows of all of them, by other persons."""
 
 HARM = 0.05
 """The share of rows that are found from which on columns undo the work."""
@@ -240,7 +244,8 @@ class _Attack:
         classes = table["class"].to_numpy()
         begin, size = (np.searchsorted(classes, classes, side) for side in ("left", "right"))
         size -= begin
-        chosen = np.sort(_some_of_each(classes, ATTACKED, np.random.default_rng(0)))
+        attacked = max(ATTACKED, LEAST_ATTACKED // (int(classes[-1]) + 1))
+        chosen = np.sort(_some_of_each(classes, attacked, np.random.default_rng(0)))
         chosen = chosen[size[chosen] > 1]
         if not len(chosen):
             return None
@@ -254,13 +259,15 @@ class _Attack:
 
     @cached_property
     def folds(self) -> list[_Fold]:
-        """The classes in two halves; where persons have several rows, in fifths.
+        """The classes in two halves; where persons have several rows, in fifths; or the persons.
 
         From the classes that are not attacked, those rows are learned that are of other persons.
         """
         by_person = "person" in self.table.column_names
-        count = 5 if by_person else 2
-        fold = np.random.default_rng(0).permutation(int(self.classes[-1]) + 1)[self.classes] % count
+        count, groups = 5 if by_person else 2, self.classes
+        if self.classes[-1] + 1 < FEW_CLASSES:
+            groups = np.unique(self.persons, return_inverse=True)[1]
+        fold = np.random.default_rng(0).permutation(int(groups.max()) + 1)[groups] % count
         folds = []
         for number in range(count):
             attacked = fold == number

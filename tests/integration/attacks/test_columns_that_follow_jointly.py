@@ -263,6 +263,59 @@ def test_whichever_way_the_rows_are_cut(tmp_path, keys):
         pipeline.run(load_job({**job, **paths, "dependencies": "refuse"}))
 
 
+@pytest.mark.parametrize("algorithm", ["tds", "samarati"])
+@pytest.mark.parametrize("classes", [1, 4])
+def test_a_few_classes_of_many_people(algorithm, classes):
+    """There is no other class of which to learn how a number follows from height and weight."""
+    table = patients(3000).select(["height", "weight", "score"])
+    height, weight = (table[name].to_numpy() for name in ("height", "weight"))
+    number = pa.array(np.round(height * 1000 + weight, 1))
+    quasi = [f"{name}=ladder:{500 if classes == 1 else 30}" for name in ("height", "weight")]
+    job = {"k": 400, "quasi_identifiers": quasi, "sensitive": ["number", "score"],
+           "algorithm": algorithm}  # fmt: skip
+    _, report = anonymize(table.append_column("number", number), job)
+    assert report["equivalence_classes"] <= classes
+    found = {each["column"]: each["found"] for each in report["singled_out"]}
+    assert found["number"] > 0.5
+    assert found["score"] == 0
+    with pytest.raises(PrivacyError, match="'number' stays as it is"):
+        anonymize(table.append_column("number", number), {**job, "dependencies": "refuse"})
+
+
+PROTECTED = {"kind": "snapshots", "protect": "intersection"}
+NIGHTS: Mapping[str, dict[str, Any]] = {
+    "increments": {"series": {}},
+    "stable boundaries": {"series": {"boundaries": "stable"}},
+    "rows wait": {"series": {"hold_nights": 3, "hold_above": 0.05}},
+    "intersection": {"series": PROTECTED, "l": 2},
+    "counterfeits": {"series": {**PROTECTED, "unmatched": "counterfeit"}, "l": 2},
+    "subtraction": {
+        "series": {**PROTECTED, "unmatched": "counterfeit", "subtraction": "protect"},
+        "l": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("name", NIGHTS)
+def test_in_each_night_of_a_series(tmp_path, name):
+    """Most people of the first night are there in the second one, with some others."""
+    source = patients(3000).select(["height", "weight", "bmi"])
+    source = source.append_column("patient", pa.array(np.arange(3000)))
+    keys = {"k": K, "quasi_identifiers": ["height", "weight"], "sensitive": ["bmi"],
+            "cut": "median", **NIGHTS[name]}  # fmt: skip
+    keys |= {"entity_id": "patient"} if "l" in keys else {"identifiers": ["patient"]}
+    for night, first in (("2025-01-01", 0), ("2025-01-02", 500)):
+        pq.write_table(source.slice(first, 2000), tmp_path / f"{night}.parquet")
+        job = {**keys, "input": f"{tmp_path}/{night}.parquet", "output": f"{tmp_path}/out/{night}"}
+        if night == "2025-01-02":
+            with pytest.raises(PrivacyError, match="'bmi' stays as it is"):
+                pipeline.run(load_job({**job, "dependencies": "refuse"}))
+        report = pipeline.run(load_job(job))
+        (figures,) = report["singled_out"]
+        assert figures["found"] > 0.1
+        assert [each["how"] for each in report["dependencies"]["findings"]] == ["jointly"]
+
+
 def test_refused_where_a_policy_says_so_only_since_the_release_was_checked(tmp_path):
     table = patients().select(["height", "weight", "bmi"])
     pq.write_table(table, tmp_path / "in.parquet")
