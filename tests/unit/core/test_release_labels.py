@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,19 @@ TREE = Hierarchy.from_rows(
 )
 
 
-def labels_of(quasi: Any, domain: pa.Array, boundaries: Any = None, **options: Any) -> Any:
+def labels_of(
+    quasi: Any,
+    domain: pa.Array,
+    boundaries: Any = None,
+    tree: Hierarchy = TREE,
+    pointed: Sequence[str] = (),
+    **options: Any,
+) -> Any:
     job = Job.from_dict({"k": 2, "quasi_identifiers": [quasi], **options}, paths_required=False)
     (name,) = job.quasi_identifier_names
-    trees = {name: TREE} if job.quasi_identifiers[0].hierarchy else {}
+    trees = {name: tree} if job.quasi_identifiers[0].hierarchy else {}
     given = {} if boundaries is None else {name: pa.array(boundaries, domain.type)}
-    return labels_of_job(job, {name: domain.type}, {name: domain}, given, trees)[name]
+    return labels_of_job(job, {name: domain.type}, {name: domain}, given, trees, pointed)[name]
 
 
 def covered(labels: PublishedLabels, label: str | None, values: pa.Array) -> list[Any]:
@@ -95,6 +103,7 @@ def test_labels_mean_the_same_whatever_was_read_before(
         ("n", [0, 5], "(-inf, 4]", 7 / 12),  # 9 is the greatest value, -3 the least
         ("n", [0, 5], "[5, inf)", 4 / 12),
         ("n", [-3, 10, 20], "[-3, 9]", 1),
+        ("n", [-10, 5, 30], "[-10, 4]", 14 / 39),
         ("n=ladder:5/10", None, "[0, 4]", 5 / 20),
         ("n=ladder:5/10", None, "[0, 9]", 10 / 20),
     ],
@@ -174,3 +183,59 @@ def test_bounds_are_compared_as_they_are_typed():
     assert losses.ncp.tolist() == [0.5, 0, 1]
     assert losses.exact.tolist() == [False, True, False]
     assert losses.star.tolist() == [False, False, True]
+
+
+def test_bounds_with_one_end_are_limited_by_the_dataset() -> None:
+    labels = labels_of("n", pa.array([1, 9]), [5], interval_style="bounds")
+    losses = labels.losses([pa.array([None, 5]), pa.array([4, None])])
+    assert losses.ncp.tolist() == [3 / 8, 4 / 8]
+    assert not losses.star.any() and not losses.exact.any()
+
+
+def told(labels: PublishedLabels, *texts: str | None) -> str:
+    """Of each label: = it is exact, * it is a star, - it is neither."""
+    found = labels.losses([pa.array(texts, pa.string())])
+    return "".join(
+        "*=-"[0 if star else 1 if exact else 2]
+        for star, exact in zip(found.star, found.exact, strict=True)
+    ) + ("" if not (found.star & found.exact).any() else "both")
+
+
+def test_a_label_is_exact_a_star_or_neither() -> None:
+    places = Hierarchy.from_rows([["Paris", "France", "*"], ["Rome", "Italy", "*"]], "t")
+    towns = labels_of("t=hierarchy:t.csv", pa.array(["Paris", "Rome"]), tree=places)
+    assert told(towns, "Paris", "France", None, "*", "Rome") == "=-=*="
+    assert told(labels_of("t=hierarchy:t.csv", pa.array(["Rome"])), "Germany", "Rome") == "-="
+    texts = pa.array(["1", "10", "2"])
+    assert told(labels_of("z=prefix", texts), "10", "1*", "1**", None, "*") == "=--=*"
+    assert told(labels_of("s=set", texts), "10", "{1, 2}", None, "*", "{1}") == "=-=*="
+    assert told(labels_of("n", pa.array([1, 9])), "1", "[1, 2]", None, "*") == "=-=*"
+
+
+def test_what_loses_among_one_or_two_values() -> None:
+    one = Hierarchy.from_rows([["Rome", "Italy"]], "t")
+    assert lost(labels_of("t=hierarchy:t.csv", pa.array(["Rome"]), tree=one), "Italy") == [(0, 0)]
+    two = Hierarchy.from_rows([["Rome", "Italy"], ["Bari", "Italy"]], "t")
+    towns = pa.array(["Rome", "Bari"])
+    assert lost(labels_of("t=hierarchy:t.csv", towns, tree=two), "Italy") == [(1, 1)]
+    for texts in (pa.array(["10"]), pa.array(["10", "11"])):
+        assert lost(labels_of("z=prefix", texts), "1*")[0] == (
+            (0, 0) if len(texts) == 1 else (1, 1)
+        )
+    assert lost(labels_of("s=set", pa.array(["a"])), "{a}", "*") == [(0, 0), (1, 1)]
+    assert lost(labels_of("s=set", pa.array(["a", "b"])), "{a, b}") == [(1, 1)]
+    assert lost(labels_of("n", pa.array([5, 5])), "5", None, "*") == [(0, 0), (0, 0), (1, 1)]
+    assert lost(labels_of("n", pa.array([], pa.int64())), None, "*") == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("way", ["set", "prefix", "hierarchy:t.csv"])
+def test_whole_floating_point_numbers_are_read_as_they_are_written(way: str) -> None:
+    numbers = pa.array([1.5, 70.0])
+    for pointed, text in (("n", "70.0"), ("other", "70")):
+        tree = Hierarchy.from_rows([["1.5", "*"], [text, "*"]], "t")
+        labels = labels_of(f"n={way}", numbers, tree=tree, pointed=[pointed])
+        assert covered(labels, text, numbers) == [70.0]
+        assert lost(labels, text) == [(0, 0)]
+        other = {"70.0": "70", "70": "70.0"}[text]
+        with pytest.raises(PrivacyError):
+            lost(labels, other)
