@@ -17,6 +17,7 @@ DEVELOPING := $(VENV)/.installed-dev
 FUZZING := $(VENV)/.installed-fuzz
 BUILDING := $(VENV)/.installed-build
 NATIVE := plugins/mondrian_ops/native
+C_FILES := $(wildcard $(NATIVE)/*.[ch] plugins/mondrian_ops/*/native/*.[ch])
 # As native/build.py names it: for one kind of machine, of which others may share this folder.
 KERNELS := $(NATIVE)/kernels-$(shell uname -sm | tr 'A-Z ' 'a-z-').so
 # One process more than there are cores, for tests wait for processes of their own; each needs about
@@ -64,7 +65,7 @@ $(DEVELOPING): requirements-dev.txt $(INSTALLED)
 	@touch $@
 
 # By the system's C compiler; where none works, by the one that the ziglang wheel brings.
-$(KERNELS): $(wildcard $(NATIVE)/*.[ch]) $(NATIVE)/build.py requirements-build.txt | $(INSTALLED)
+$(KERNELS): $(C_FILES) $(NATIVE)/build.py requirements-build.txt | $(INSTALLED)
 	@$(RUN) -m mondrian_ops.native.build --find >/dev/null 2>&1 \
 		|| { echo "installing a C compiler into $(VENV)"; $(INSTALL) -r requirements-build.txt; }
 	@echo "compiling the kernels"
@@ -148,9 +149,9 @@ lint-layers:
 	@PYTHONPATH=plugins $(BIN)/lint-imports
 
 lint-c:
-	@$(BIN)/clang-format --dry-run --Werror $(NATIVE)/*.[ch]
-	@printf '%s\n' $(NATIVE)/*.c | xargs -I FILE -P "$$(nproc)" \
-		$(BIN)/clang-tidy --quiet FILE -- -std=c11 '-DMO_SOURCES=""' 2>/dev/null
+	@$(BIN)/clang-format --dry-run --Werror $(C_FILES)
+	@printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -I FILE -P "$$(nproc)" \
+		$(BIN)/clang-tidy --quiet FILE -- -std=c11 -I$(NATIVE) -Iplugins/mondrian_ops/cut/native '-DMO_SOURCES=""' 2>/dev/null
 	@$(RUN) -m mondrian_ops.native.build --strict
 
 lint-workflows:
@@ -158,7 +159,7 @@ lint-workflows:
 	@$(if $(ACTIONLINT),$(ACTIONLINT) -shellcheck $(BIN)/shellcheck,echo "actionlint: needs Go; skipped")
 
 .PHONY: docs
-docs: install ## Write the tables of docs/job.md and docs/job.schema.json from the options in core/
+docs: install ## Write the tables of docs/job.md and docs/job.schema.json from the options in job/
 	@$(RUN) scripts/job_docs.py
 
 .PHONY: compose-up

@@ -60,9 +60,9 @@ def tables(context: Context) -> Iterator[Table]:
 
 def main() -> None:
     import_lean()
-    from mondrian_ops.core.job import Job
-    from mondrian_ops.core.verification import check, counter_of
     from mondrian_ops.engines.threads import in_threads
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.verify.requirements import check, counter_of
 
     rows, answer = int(sys.argv[1]), Path(sys.argv[2])
     names = [f"q{at}" for at in range(COLUMNS)]

@@ -19,8 +19,8 @@ from mondrian_ops.lean_imports import import_lean
 if TYPE_CHECKING:
     from benchmarks.context import Context
     from benchmarks.tables import Table
-    from mondrian_ops.core.job import Job
-    from mondrian_ops.storage import WorkDir
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.publish import WorkDir
 
 MOST_ROWS = 100_000_000  # the files of more fill the disk
 
@@ -66,8 +66,8 @@ def tables(context: Context) -> Iterator[Table]:
 
 def main() -> None:
     import_lean()
-    from mondrian_ops.core.job import Job
-    from mondrian_ops.storage import WorkDir
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.publish import WorkDir
 
     rows, work, *where = sys.argv[1:]
     names = [f"q{at}" for at in range(COLUMNS)]

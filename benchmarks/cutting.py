@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mondrian_ops.algorithms import mondrian
-from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import Profiler
+from mondrian_ops.cut import mondrian
+from mondrian_ops.cut.anonymizer import Anonymizer
+from mondrian_ops.data.profile import Profiler
+from mondrian_ops.job.job import Job
 
 
 def main(path: str, rounds: str, cores: str, *policies: str) -> None:

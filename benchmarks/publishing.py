@@ -36,8 +36,6 @@ class _Place:
 
 def tables(context: Context) -> Iterator[Table]:
     """Requests and seconds of each step, by store and number of parts."""
-    from mondrian_ops import storage
-
     head = ("store", "parts", *_STEPS)
     rows = []
     with mock.patch.dict(os.environ):
@@ -45,7 +43,7 @@ def tables(context: Context) -> Iterator[Table]:
             with make(context) as place:
                 for parts in context.parts:
                     context.say(f"publishing {parts:,} parts on {place.name}")
-                    rows.append((place.name, f"{parts:,}", *_measured(storage, place, parts)))
+                    rows.append((place.name, f"{parts:,}", *_measured(place, parts)))
     yield Table(
         "Publishing releases of many parts",
         head,
@@ -60,7 +58,9 @@ def tables(context: Context) -> Iterator[Table]:
 _STEPS = ("first", "replacing", "interrupted", "its retry", "working files removed")
 
 
-def _measured(storage: Any, place: _Place, parts: int) -> Iterator[str]:
+def _measured(place: _Place, parts: int) -> Iterator[str]:
+    from mondrian_ops import publish as publishing
+
     output, staging = f"{place.url}/{parts}/out", f"{place.url}/{parts}/staging"
 
     def publish(token: str, half: bool = False) -> None:
@@ -68,20 +68,20 @@ def _measured(storage: Any, place: _Place, parts: int) -> Iterator[str]:
             if half and copied * 2 >= of:
                 raise InterruptedError
 
-        storage.publish(staging, output, token, progress=stop)
+        publishing.publish(staging, output, token, progress=stop)
 
-    _stage(storage, staging, "1", parts)
+    _stage(staging, "1", parts)
     yield _told(place, lambda: publish("1"))
-    _stage(storage, staging, "2", parts)
+    _stage(staging, "2", parts)
     yield _told(place, lambda: publish("2"))
     if place.name == "S3":
-        _stage(storage, staging, "3", parts)
+        _stage(staging, "3", parts)
         yield _told(place, lambda: _interrupted(lambda: publish("3", half=True)))
         yield _told(place, lambda: publish("3"))
     else:
         yield from ("", "")
-    _stage(storage, staging, "4", parts)
-    yield _told(place, storage.WorkDir(staging).remove)
+    _stage(staging, "4", parts)
+    yield _told(place, publishing.WorkDir(staging).remove)
 
 
 def _interrupted(publish: Callable[[], None]) -> None:
@@ -99,16 +99,18 @@ def _told(place: _Place, step: Callable[[], object]) -> str:
     return seconds(taken) if place.name == "local" else f"{asked:,} in {seconds(taken)}"
 
 
-def _stage(storage: Any, staging: str, run: str, parts: int) -> None:
-    store, path = storage.filesystem(staging)
+def _stage(staging: str, run: str, parts: int) -> None:
+    from mondrian_ops import stores
+
+    store, path = stores.filesystem(staging)
     store.create_dir(path)
 
     def write(number: int) -> None:
-        storage.write_file(f"{staging}/part-{run}-{number:06}.parquet", _PART)
+        stores.write_file(f"{staging}/part-{run}-{number:06}.parquet", _PART)
 
     with ThreadPoolExecutor(_WRITERS) as pool:
         list(pool.map(write, range(parts)))
-    storage.write_file(f"{staging}/_report.json", _REPORT)
+    stores.write_file(f"{staging}/_report.json", _REPORT)
 
 
 @contextmanager

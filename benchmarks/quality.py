@@ -106,7 +106,7 @@ def _distributed(
     sample: float,
     whole: dict[str, float],
 ) -> tuple[str, ...]:
-    from mondrian_ops.core.errors import MondrianOpsError
+    from mondrian_ops.errors import MondrianOpsError
 
     name = f"{cut}, k = {k}, {strategy}, {fragments}, sample {100 * sample:g} %"
     reports = []

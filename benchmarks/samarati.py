@@ -86,8 +86,8 @@ def _encoded(rows: Sequence[Mapping[str, str]], hierarchies: Mapping[str, Any]) 
     """The frequency set of some columns, and their hierarchies."""
     import numpy as np
 
-    from mondrian_ops.core.frequency_set import FrequencySet
-    from mondrian_ops.core.hierarchy import CodedHierarchy
+    from mondrian_ops.data.frequency_set import FrequencySet
+    from mondrian_ops.data.hierarchy import CodedHierarchy
 
     columns = []
     for name, hierarchy in hierarchies.items():
@@ -102,8 +102,8 @@ def _encoded(rows: Sequence[Mapping[str, str]], hierarchies: Mapping[str, Any]) 
 
 
 def _searched(encoded: tuple[Any, Any], k: int, max_suppressed: int, choice: str) -> Any:
-    from mondrian_ops.algorithms.samarati import search
-    from mondrian_ops.core.criteria import KAnonymity, Privacy
+    from mondrian_ops.cut.criteria import KAnonymity, Privacy
+    from mondrian_ops.cut.samarati import search
 
     return search(*encoded, Privacy(KAnonymity(k), ()), [], max_suppressed, choice)
 
@@ -158,7 +158,7 @@ def _levels(levels: Sequence[int]) -> str:
 
 
 def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) -> Table:
-    from mondrian_ops.core.hierarchy import Hierarchy
+    from mondrian_ops.data.hierarchy import Hierarchy
 
     hierarchies = {
         name: Hierarchy.from_rows(
@@ -224,7 +224,7 @@ def _seconds_of_phase_one(
     context: Context, path: Path, hierarchies: Path
 ) -> tuple[float, float, float]:
     """Of reading the columns once, of all up to the recoding, and of that with fragments."""
-    from mondrian_ops import pipeline, storage
+    from mondrian_ops import pipeline, publish, tables
 
     job = {
         "input": str(path),
@@ -239,18 +239,18 @@ def _seconds_of_phase_one(
         "unlisted": "drop",
     }
     start = time.perf_counter()
-    for _batch in storage.open_source(str(path)).batches(list(ADULT_COLUMNS)):
+    for _batch in tables.open_source(str(path)).batches(list(ADULT_COLUMNS)):
         pass
     taken = [time.perf_counter() - start]
     for most in (1 << 40, None):
         partitioning = {"fragments": 1} if most is None else {"fragments": 1, "max_rows": most}
         parallel = {**job, "partitioning": partitioning}
         loaded = pipeline.load_job(context.job_file(parallel, hierarchies))
-        work = storage.work_path(job["output"], "benchmark")
+        work = publish.work_path(job["output"], "benchmark")
         start = time.perf_counter()
         pipeline.partition(loaded, work=work)
         taken.append(time.perf_counter() - start)
-        storage.WorkDir(work).remove()
+        publish.WorkDir(work).remove()
     once, search, task = taken
     return once, search, task
 

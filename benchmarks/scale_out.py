@@ -21,8 +21,8 @@ from benchmarks.airflow_dag import run_dag
 from benchmarks.context import MILLION, Context
 from benchmarks.measure import ROOT
 from benchmarks.tables import Table, change, seconds
-from mondrian_ops.core.job_sections import Spark
-from mondrian_ops.core.options import options_of
+from mondrian_ops.job.options import options_of
+from mondrian_ops.job.sections import Spark
 
 if TYPE_CHECKING:
     from local_airflow import LocalAirflow

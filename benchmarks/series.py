@@ -29,8 +29,8 @@ from benchmarks.intersection import Attacker, classes_of
 from benchmarks.tables import Table, mib, seconds, times, verdict
 
 if TYPE_CHECKING:
-    from mondrian_ops.core.job import Job
-    from mondrian_ops.core.subtraction import Subtraction
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.verify.subtraction import Subtraction
 
 PEOPLE = ("age", "zip", "sex")
 ADULT = ("age", "sex", "education", "native-country")
@@ -129,7 +129,7 @@ def _many_nights(context: Context) -> Iterator[Table]:
 
 
 def _subtracted(context: Context) -> Table:
-    from mondrian_ops.core.subtraction import Subtraction
+    from mondrian_ops.verify.subtraction import Subtraction
 
     people = min(context.people, SUBTRACTED_PEOPLE)
     stops = sorted({min(context.nights, number) for number in SUBTRACTED_NIGHTS})
@@ -161,7 +161,7 @@ def _subtracted(context: Context) -> Table:
         rows,
         note="Of everybody who was in any release and has a diagnosis: whose is certain to "
         "somebody who knows everybody's class in each night and subtracts classes "
-        "(core/subtraction.py), at least. Each night 4 % leave and 4 % come; nobody moves. "
+        "(verify/subtraction.py), at least. Each night 4 % leave and 4 % come; nobody moves. "
         f"cut: {CUT}; seed 0.",
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def cutting(context: Context) -> Iterator[Table]:
 
 def _auto(context: Context) -> str:
     """What the pipeline makes of `cut: auto` for that many rows."""
-    from mondrian_ops.algorithms.cut_policy import policy_of
+    from mondrian_ops.cut.cut_policy import policy_of
 
     job = context.job(context.rows, cut="auto", partitioning={"fragments": 1})
     shutil.rmtree(job["output"], ignore_errors=True)

@@ -62,11 +62,11 @@ def _reads(task: Task) -> float:
     """How often the mapped tasks have read the source, by the statistics of its row groups."""
     import pyarrow.dataset as ds
 
-    from mondrian_ops import storage
-    from mondrian_ops.core.plan import reach_of
+    from mondrian_ops import publish
+    from mondrian_ops.cut.plan import reach_of
     from mondrian_ops.engines.run import Run
 
-    run = Run(storage.WorkDir.attach(task["work"]))
+    run = Run(publish.WorkDir.attach(task["work"]))
     retrieval = run.state.retrieval
     if retrieval != "pushdown":
         return float(retrieval == "shuffle")
@@ -81,9 +81,9 @@ def _reads(task: Task) -> float:
 
 
 def _clean_up(task: Task) -> None:
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
-    storage.WorkDir(task["work"]).remove()
+    publish.WorkDir(task["work"]).remove()
 
 
 _PHASES: dict[str, Callable[[Task], Any]] = {

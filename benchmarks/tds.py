@@ -16,8 +16,8 @@ from benchmarks.quality import ADULT_COLUMNS
 from benchmarks.tables import Table, change, mib, seconds, times
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.anonymizer import Anonymizer
-    from mondrian_ops.core.frequency_set import FrequencySet
+    from mondrian_ops.cut.anonymizer import Anonymizer
+    from mondrian_ops.data.frequency_set import FrequencySet
 
 K = 50  # throughout the source's experiments
 SWEEP_ROWS = 5_000_000  # its figures 3 and 4
@@ -78,9 +78,9 @@ class _Enlarged:
         import pyarrow.parquet as pq
 
         from mondrian_ops import pipeline
-        from mondrian_ops.algorithms.anonymizer import Anonymizer
-        from mondrian_ops.algorithms.mondrian import CutPolicy
-        from mondrian_ops.core.profile import Profiler
+        from mondrian_ops.cut.anonymizer import Anonymizer
+        from mondrian_ops.cut.mondrian import CutPolicy
+        from mondrian_ops.data.profile import Profiler
         from mondrian_ops.pipeline.checks import hierarchies_of
 
         start = time.perf_counter()
@@ -96,8 +96,8 @@ class _Enlarged:
 
     def run(self, parts: int, k_intermediate: int | None, seed: int) -> _Run:
         """Both phases on the counts, one part after the other on one core."""
-        from mondrian_ops.algorithms.tds import TwoPhase
-        from mondrian_ops.core.job_sections import Tds
+        from mondrian_ops.cut.tds import TwoPhase
+        from mondrian_ops.job.sections import Tds
 
         anonymizer, frequencies, _ = self.counted
         domain = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains

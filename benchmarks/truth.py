@@ -53,7 +53,8 @@ def tables(context: Context) -> Iterator[Table]:
 
 def main() -> None:
     from mondrian_ops import pipeline
-    from mondrian_ops.core import release_count, release_truth
+    from mondrian_ops.verify import counts
+    from mondrian_ops.verify import truth as release_truth
 
     spent: Counter[str] = Counter()
 
@@ -71,7 +72,7 @@ def main() -> None:
         setattr(owner, name, call)
 
     timed(release_truth.PartTruth, "check")
-    timed(release_count, "losses_of_part")
+    timed(counts, "losses_of_part")
     pipeline.run(pipeline.load_job(sys.argv[1]))
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps([spent["check"], spent["losses_of_part"], used.ru_utime + used.ru_stime]))

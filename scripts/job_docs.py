@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.json_schema import job_schema, option_table
-from mondrian_ops.core.options import Options, options_of
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import Options, options_of
+from mondrian_ops.job.schema import job_schema, option_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _TABLE = re.compile(r"(<!-- options of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -18,9 +18,9 @@ import pytest
 from groups import group_of, in_order, tier_of
 from hypothesis_profiles import register_profiles
 from mondrian_ops import catalogue
-from mondrian_ops.core import resource_limits
 from mondrian_ops.datasets import blocks
-from mondrian_ops.storage.locations import use_home
+from mondrian_ops.job import limits
+from mondrian_ops.stores.locations import use_home
 from servers.needs import NEEDS, needs
 
 _HOME = tempfile.TemporaryDirectory(prefix="mondrian_ops-tests-")
@@ -50,7 +50,7 @@ pytest_plugins = ["golden.fixtures", "servers.fixtures"]
 def settings_of_the_environment() -> Iterator[None]:
     """Whoever runs a task in this process changes its limits, and where its paths start."""
     yield
-    resource_limits.use(None)
+    limits.use(None)
     use_home(None)
 
 

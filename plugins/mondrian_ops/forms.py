@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import DagParam
 
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.json_schema import TYPES, limits_of, sentences
-from mondrian_ops.core.options import Option, flat_options
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import Option, flat_options
+from mondrian_ops.job.schema import TYPES, limits_of, sentences
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG, Context

@@ -33,7 +33,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.task_groups import anonymize_each
 
 __all__ = ["LANDING", "RELEASES", "anonymize_folder", "nightly_dag"]
@@ -208,7 +208,7 @@ def find_drops(
     **context: Any,
 ) -> list[dict[str, Any]]:
     """The jobs of the drops that this run takes, the oldest first."""
-    from mondrian_ops import storage
+    from mondrian_ops import stores
     from mondrian_ops.hooks.settings import use_settings
     from mondrian_ops.nightly.acceptance import accept_changes
     from mondrian_ops.nightly.claims import AirflowClaims
@@ -219,8 +219,8 @@ def find_drops(
 
     with final_errors():
         use_settings()
-        landing, jobs, releases = map(storage.resolved, (landing, jobs, releases))
-        if landing == storage.resolved(LANDING):
+        landing, jobs, releases = map(stores.resolved, (landing, jobs, releases))
+        if landing == stores.resolved(LANDING):
             Path(landing).mkdir(parents=True, exist_ok=True)
         accept_changes(context["params"].get("accept") or (), context["dag_run"], releases)
         events = [each for of in context["triggering_asset_events"].values() for each in of]

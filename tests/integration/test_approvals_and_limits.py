@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mondrian_ops import anonymize, pipeline, storage
+from mondrian_ops import anonymize, pipeline, publish, stores
 from mondrian_ops import report as reports
-from mondrian_ops.core.errors import ApprovalError, PrivacyError, StorageError
+from mondrian_ops.errors import ApprovalError, PrivacyError, StorageError
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import render_html, render_text
 
@@ -62,7 +62,7 @@ class Parked:
 
     def __init__(self, job, run="a run"):
         self.job = pipeline.load_job({**job, "require_approval": True})
-        self.work = storage.WorkDir(storage.work_path(self.job.output, run))
+        self.work = publish.WorkDir(publish.work_path(self.job.output, run))
         self.fragments = pipeline.partition(self.job, work=self.work.root)
         summaries = [pipeline.anonymize_fragment(each) for each in self.fragments]
         self.report, self.seal = pipeline.check(self.job, work=self.work.root, summaries=summaries)
@@ -144,9 +144,9 @@ def test_nothing_is_published_but_what_was_shown(parked, job, change):
 
 def test_a_fragment_done_again_is_the_same_release(parked, job):
     """A part that is there is kept: a task that was done twice harms nothing."""
-    before = storage.digest_of_parts(parked.work.staging)
+    before = publish.digest_of_parts(parked.work.staging)
     pipeline.anonymize_fragment(parked.fragments[0])
-    assert storage.digest_of_parts(parked.work.staging) == before
+    assert publish.digest_of_parts(parked.work.staging) == before
     parked.publish(parked.approval)
     assert published(job)
 
@@ -163,7 +163,7 @@ def test_a_publication_that_was_killed_is_done_again(parked, job, before, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(storage, before, killed)
+        patched.setattr(publish, before, killed)
         with pytest.raises(KeyboardInterrupt):
             parked.publish(parked.approval)
     assert not published(job)
@@ -306,8 +306,8 @@ def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypat
                 name=file.name, columns=file.columns, batches=lambda _columns, of=batches: iter(of)
             )
 
-    read_release = storage.read_release
-    monkeypatch.setattr(storage, "read_release", changed)
+    read_release = publish.read_release
+    monkeypatch.setattr(publish, "read_release", changed)
     with pytest.raises(PrivacyError) as caught:
         pipeline.run(pipeline.load_job(job))
     report = caught.value.report
@@ -491,7 +491,7 @@ def decree(folder, job, **required):
     policy = {"name": "people", "inputs": [job["input"]], **required}
     file = folder / "policies.json"
     file.write_text(json.dumps({"unmatched": "allow", "policies": [policy]}))
-    storage.use_policies(str(file))
+    stores.use_policies(str(file))
 
 
 @pytest.fixture
@@ -499,12 +499,12 @@ def people_policy(job, tmp_path):
     """A policy that wants releases approved."""
     decree(tmp_path, job, min_k=5, approval={"required": True})
     yield
-    storage.use_policies(None)
+    stores.use_policies(None)
 
 
 @pytest.mark.usefixtures("people_policy")
 def test_a_report_names_the_policies_that_held(job):
-    report = pipeline.run(storage.check_job(pipeline.load_job(job)), approve=lambda _report: "jane")
+    report = pipeline.run(publish.check_job(pipeline.load_job(job)), approve=lambda _report: "jane")
     assert report["policies"] == ["people"]
     assert "policies        people" in render_text(report, 80)
     assert "<dt>Policies</dt><dd>people</dd>" in render_html(report)

@@ -11,8 +11,8 @@ from types import CodeType
 
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.native import mondrian
+from mondrian_ops import pipeline, stores
+from mondrian_ops.cut.native import mondrian
 from mondrian_ops.operators import AnonymizeFragmentOperator
 from mondrian_ops.operators.base import work_of
 from task_contexts import task_context
@@ -36,7 +36,7 @@ def task(tmp_path, monkeypatch):
     work = work_of(pipeline.load_job(job), CONTEXT)
     (fragment,) = pipeline.partition(pipeline.load_job(job), work=work)
     yield AnonymizeFragmentOperator(task_id="t", job=job, fragment=fragment.to_dict())
-    storage.use_policy(None)
+    stores.use_policy(None)
 
 
 def test_a_fragment_reaches_the_kernel_in_seven_calls(task, monkeypatch):
@@ -55,7 +55,7 @@ def test_a_fragment_reaches_the_kernel_in_seven_calls(task, monkeypatch):
 
 def callers(until: CodeType) -> list[CodeType]:
     """The package's functions that are being called, the innermost first, below ``until``."""
-    package = str(Path(storage.__file__).parents[1])
+    package = str(Path(pipeline.__file__).parents[1])
     found, frame = [], sys._getframe(2)
     while frame.f_code is not until:
         if frame.f_code.co_filename.startswith(package):

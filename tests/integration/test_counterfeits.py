@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.in_process import InProcessEngine
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops import pipeline, publish
+from mondrian_ops.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline.approval import Approval
 from mondrian_ops.report.outcome import now
 from nights import silent
@@ -176,12 +176,12 @@ def test_a_part_with_other_counterfeits_is_not_published(
     job, work = village.deliver(village.drop(1)), str(village.folder / "out/.run-1")
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
-    directory = storage.WorkDir.attach(work)
+    directory = publish.WorkDir.attach(work)
     path = directory.part_path(summaries[0].id)
-    persons = directory.read_persons(storage.digest_of(path))
+    persons = directory.read_persons(publish.digest_of(path))
     table, persons = change(pq.read_table(path), persons)
     pq.write_table(table, path)
-    directory.write_persons(storage.digest_of(path), persons)
+    directory.write_persons(publish.digest_of(path), persons)
     with pytest.raises(PrivacyError, match=f"has {PLACES - 1} counterfeits instead of {PLACES}"):
         pipeline.wrap_up(job, work=work, summaries=summaries, progress=silent)
     assert not Path(str(job.output)).exists()
@@ -208,7 +208,7 @@ def test_the_file_beside_the_release_is_approved_with_it(tmp_path: Path) -> None
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
     seal = pipeline.check(job, work=work, summaries=summaries, progress=silent).seal
-    staging = storage.WorkDir.attach(work).staging
+    staging = publish.WorkDir.attach(work).staging
     Path(f"{staging}/_counterfeits.parquet").write_bytes(b"")
     with pytest.raises(StorageError, match="changed after they were checked"):
         pipeline.publish(job, work=work, approval=Approval(seal, "an officer", now()))

@@ -15,7 +15,7 @@ import pytest
 
 from mondrian_ops import cli, pipeline
 from mondrian_ops.nightly.landing import read_landing
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

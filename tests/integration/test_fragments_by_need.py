@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.algorithms import planning
+from mondrian_ops.cut import planning
 from mondrian_ops.report import page, text
 from published_text import in_any_order
 

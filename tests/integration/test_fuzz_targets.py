@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fuzz_targets import TARGETS
 from hypothesis_profiles import examples
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.storage import load_job
+from mondrian_ops.errors import JobError
+from mondrian_ops.stores import load_job
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 FILES = sorted(path for path in CORPUS.glob("*/*") if path.is_file())

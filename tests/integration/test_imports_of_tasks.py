@@ -20,10 +20,10 @@ TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
 OF_OTHER_JOBS = {
     "pandas", "rich", "pyspark", "fsspec", "sqlalchemy",
     "mondrian_ops.catalogue.contracts",
-    "mondrian_ops.core.contract",
-    "mondrian_ops.core.sketch",
+    "mondrian_ops.data.contract",
+    "mondrian_ops.data.sketch",
     "mondrian_ops.engines.memory",
-    "mondrian_ops.engines.tables_in_memory",
+    "mondrian_ops.tables.in_memory",
     "mondrian_ops.pipeline.contract",
     "mondrian_ops.pipeline.in_memory",
     "mondrian_ops.pipeline.overlap_check",
@@ -177,14 +177,14 @@ def test_what_other_jobs_need_is_there():
 
 def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
     other = {
-        "mondrian_ops.core.verification",
+        "mondrian_ops.verify.requirements",
         "mondrian_ops.report.page",
         "pyarrow.dataset",
     }
     assert other & imported["anonymize_fragment"] == set()
-    assert "mondrian_ops.native.mondrian" in imported["anonymize_fragment"]
+    assert "mondrian_ops.cut.native.mondrian" in imported["anonymize_fragment"]
 
 
 def test_clean_up_imports_neither_numpy_nor_pyarrow(imported):
-    assert "mondrian_ops.storage.workdir" in imported["clean_up"]
+    assert "mondrian_ops.publish.workdir" in imported["clean_up"]
     assert {"numpy", "pyarrow"} & imported["clean_up"] == set()

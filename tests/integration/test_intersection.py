@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, pipeline, series, storage
+from mondrian_ops import catalogue, pipeline, publish, series
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import tables
-from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.datasets import nights
+from mondrian_ops.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.series import intersection
 from mondrian_ops.series import nights as nights_of_series
 from nights import silent
@@ -105,7 +105,7 @@ def test_a_part_changed_by_hand_is_not_published(tmp_path: Path) -> None:
     job, work = town.deliver(drops()[0]), str(tmp_path / "out/.run-1")
     pipeline.partition(job, work=work, progress=silent)
     summaries = pipeline.anonymize_all(work, progress=silent)
-    path = storage.WorkDir.attach(work).part_path(summaries[0].id)
+    path = publish.WorkDir.attach(work).part_path(summaries[0].id)
     table = pq.read_table(path)
     values = table["diagnosis"].to_pylist()
     at = table.column_names.index("diagnosis")
@@ -133,7 +133,7 @@ def test_the_persons_who_would_fall_below_are_counted_and_nothing_is_published(
     summaries = pipeline.anonymize_all(work, progress=silent)
     town.drops = unprotected.drops
     protected = town.job(1)
-    directory = storage.WorkDir.attach(work)
+    directory = publish.WorkDir.attach(work)
     source = pq.read_table(str(job.input))
     intersection.signed(protected, f"{tmp_path}/out/*", source, directory)
     with pytest.raises(PrivacyError, match=r"person\(s\) are left with fewer than l = 2"):
@@ -285,7 +285,7 @@ def test_a_first_night_that_was_not_published_leaves_no_types_and_terms(
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
-        patched.setattr(storage, "publish", full)
+        patched.setattr(publish, "publish", full)
         town.run(changed(first, "person", str))
     town.drops.pop()
     town.options = {}

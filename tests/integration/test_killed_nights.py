@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from kept_folder import KeptFolder
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops import pipeline
+from mondrian_ops import publish as publishing
 from mondrian_ops.engines.handover import Summary
+from mondrian_ops.errors import StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, series_name, waiting
 from mondrian_ops.series import nights as protocol
 from nights import Nights, silent
@@ -25,7 +26,7 @@ STEPS = [
     (waiting, "write", "before"),
     (waiting, "write", "after"),
     (protocol, "intend", "after"),
-    (storage, "publish", "after"),
+    (publishing, "publish", "after"),
     (protocol, "conclude", "after"),
     (waiting, "remove_used", "after"),
 ]
@@ -57,7 +58,7 @@ class Night:
         self.job: Job = (
             nights.job(day) if nights.drop(day).exists() else _delivered(nights, day, rows)
         )
-        self.work = storage.work_path(str(self.job.output), f"run of {day}")
+        self.work = publishing.work_path(str(self.job.output), f"run of {day}")
         pipeline.partition(self.job, work=self.work, progress=silent)
         self.summaries: list[Summary] = pipeline.anonymize_all(self.work, progress=silent)
 
@@ -153,15 +154,15 @@ def test_a_release_that_comes_out_while_another_run_looks_is_not_taken_back(
     """The other run asks whether it may come, and by then it is there."""
     night = Night(nights, 1)
     night.killed(protocol, "intend", "after")
-    work = storage.WorkDir.attach(night.work)
+    work = publishing.WorkDir.attach(night.work)
 
     def comes_out(*_: Any) -> bool:
-        storage.publish(work.staging, str(night.job.output), work.token)
+        publishing.publish(work.staging, str(night.job.output), work.token)
         return False
 
     nights.deliver(2, 200)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(storage, "may_publish", comes_out)
+        patched.setattr(publishing, "may_publish", comes_out)
         protocol.settle(nights.job(2))
     pipeline.run(nights.job(2), silent)
     consistent(nights)
@@ -169,7 +170,7 @@ def test_a_release_that_comes_out_while_another_run_looks_is_not_taken_back(
 
 def published_and(night: Night, then: Callable[[str], object]) -> None:
     """The last task, in which something happens between the publication and what follows."""
-    publish = storage.publish
+    publish = publishing.publish
 
     def disturbed(staging: str, output: str, token: str, *more: Any) -> None:
         publish(staging, output, token, *more)
@@ -177,7 +178,7 @@ def published_and(night: Night, then: Callable[[str], object]) -> None:
         then(token)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(storage, "publish", disturbed)
+        patched.setattr(publishing, "publish", disturbed)
         night.wrap_up()
 
 
@@ -211,7 +212,7 @@ def test_after_an_error_that_a_retry_cures_the_night_stays_pending(nights: Night
         raise TimeoutError("another try is publishing")
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(TimeoutError):
-        patched.setattr(storage, "publish", busy)
+        patched.setattr(publishing, "publish", busy)
         night.wrap_up()
     nights.deliver(2, 200)
     with pytest.raises(TimeoutError, match="is being published by another run"):

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import InputError
-from mondrian_ops.storage import GatheredRows, Source, open_source
+from mondrian_ops.errors import InputError
+from mondrian_ops.job import limits
+from mondrian_ops.tables import GatheredRows, Source, open_source
 from opens import opens_in
 
 FILES, ROWS = 40, 50
@@ -141,8 +141,8 @@ def test_rows_that_unpack_to_too_much_are_not_copied(tmp_path):
     for number in range(FILES):
         pq.write_table(long, tmp_path / "many" / f"{number:03d}.parquet")
     size = sum(file.stat().st_size for file in (tmp_path / "many").iterdir())
-    with resource_limits.changed(inflation=1):
-        assert resource_limits.most_unpacked(size) < FILES * 40 * 200_000
+    with limits.changed(inflation=1):
+        assert limits.most_unpacked(size) < FILES * 40 * 200_000
         with pytest.raises(InputError, match="unpack to more than"):
             gathered_by(tmp_path, tmp_path / "rows.parquet")
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import anonymize, catalogue, pipeline, storage
+from mondrian_ops import anonymize, catalogue, pipeline
+from mondrian_ops import publish as publishing
 from mondrian_ops.catalogue import place
-from mondrian_ops.core import sketch as core_sketch
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops.data import sketch as core_sketch
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
 from people_runs import publications
 
 ROWS = 12_000
@@ -133,7 +134,7 @@ def test_where_no_overlap_is_wanted_nothing_is_published_and_the_last_release_st
 
 def phases(job: Job, run_id: str) -> dict:
     """A run as tasks do it, with an id that a retry has too."""
-    work = storage.work_path(str(job.output), run_id)
+    work = publishing.work_path(str(job.output), run_id)
     fragments = pipeline.partition(job, work=work)
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     return pipeline.wrap_up(job, work=work, summaries=summaries)
@@ -141,7 +142,7 @@ def phases(job: Job, run_id: str) -> dict:
 
 def checked(job: Job, run_id: str) -> str:
     """A run up to its publication; where its working files are."""
-    work = storage.work_path(str(job.output), run_id)
+    work = publishing.work_path(str(job.output), run_id)
     fragments = pipeline.partition(job, work=work)
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.check(job, work=work, summaries=summaries)
@@ -152,7 +153,7 @@ def test_a_run_that_is_done_again_does_not_accuse_itself(nights):
     job = nights.job(1, drop(0, 1000), overlap="refuse")
     for _ in range(2):  # cleared and done again, with the same id
         assert phases(job, "scheduled")["overlap"]["releases"] == []
-        pipeline.discard(storage.work_path(str(job.output), "scheduled"))
+        pipeline.discard(publishing.work_path(str(job.output), "scheduled"))
     with pytest.raises(PrivacyError, match="same drop"):
         phases(job, "manual")
 
@@ -166,8 +167,8 @@ def test_a_run_killed_around_publication_is_recorded_if_it_was_published(
     nights, monkeypatch, published
 ):
     job = nights.job(1, drop(0, 1000), overlap="refuse")
-    work = storage.work_path(str(job.output), "scheduled")
-    publish = storage.publish
+    work = publishing.work_path(str(job.output), "scheduled")
+    publish = publishing.publish
 
     def killed(*args):
         if published:
@@ -175,7 +176,7 @@ def test_a_run_killed_around_publication_is_recorded_if_it_was_published(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(storage, "publish", killed)
+        patched.setattr(publishing, "publish", killed)
         with pytest.raises(Killed):
             phases(job, "scheduled")
     (found,) = publications()
@@ -207,11 +208,11 @@ def never_confirmed(nights, monkeypatch, **keys):
     """The first night's release, whose publisher was killed before it could say so."""
 
     def killed(*args):
-        storage.release.publish(*args)
+        publishing.release.publish(*args)
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(storage, "publish", killed)
+        patched.setattr(publishing, "publish", killed)
         with pytest.raises(Killed):
             nights.run(1, drop(0, 1000), **keys)
     (found,) = publications()
@@ -221,14 +222,14 @@ def never_confirmed(nights, monkeypatch, **keys):
 def test_a_store_that_does_not_answer_does_not_stop_others(nights, monkeypatch):
     never_confirmed(nights, monkeypatch)
     other = nights.job(2, drop(500, 1000))
-    asked, published = str(nights.here / "out" / "2025-01-01"), storage.published
+    asked, published = str(nights.here / "out" / "2025-01-01"), publishing.published
 
     def silent(output, token):
         if output == asked:
             raise TimeoutError
         return published(output, token)
 
-    monkeypatch.setattr(storage, "published", silent)
+    monkeypatch.setattr(publishing, "published", silent)
     assert pipeline.run(other)["overlap"]["releases"][0]["share"] == 0.5
 
 

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 import brute_force
 from drawn_jobs import Case, cases, plans, run
 from hypothesis_profiles import examples
-from mondrian_ops import anonymize, pipeline, storage
+from mondrian_ops import anonymize, pipeline, publish
 from mondrian_ops.cli import main
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.engines.handover import Fragment
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.pipeline import frontier
+from mondrian_ops.publish import WorkDir
 from mondrian_ops.report import render_html, render_text
-from mondrian_ops.storage import WorkDir
 
 KINDS = {
     "number": pa.int64(),
@@ -295,7 +295,7 @@ class Parted:
         self.directory = WorkDir.attach(work)
 
     def digest(self, fragment):
-        return storage.digest_of(self.directory.part_path(fragment))
+        return publish.digest_of(self.directory.part_path(fragment))
 
     def persons(self, fragment):
         return self.directory.read_persons(self.digest(fragment))

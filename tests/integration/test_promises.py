@@ -23,9 +23,9 @@ import brute_force
 from drawn_jobs import GRADE_FILE, Case, Release, cases, plans, run
 from hypothesis_profiles import examples
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import JobError, PrivacyError
-from mondrian_ops.core.job import Job
 from mondrian_ops.engines import local
+from mondrian_ops.errors import JobError, PrivacyError
+from mondrian_ops.job.job import Job
 from published_text import TREE_FILE, Column, is_missing, text_of
 
 

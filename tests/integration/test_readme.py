@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from mondrian_ops import cli
-from mondrian_ops.core.json_schema import job_schema
+from mondrian_ops.job.schema import job_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

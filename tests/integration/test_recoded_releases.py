@@ -19,8 +19,8 @@ from drawn_jobs import GRADE_FILE, Release, cases, run
 from hypothesis_profiles import examples
 from mapped_phases import run_mapped
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.job.job import Job
 from published_text import STAR, TREE_FILE, is_missing, text_of
 
 SAMARATI = st.fixed_dictionaries(

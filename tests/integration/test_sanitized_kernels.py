@@ -17,11 +17,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Without those of compiling, which load no kernels of ours.
 TESTS = (
     "tests/unit/native",
-    "tests/unit/algorithms/test_mondrian.py",
-    "tests/unit/algorithms/test_invariance.py",
+    "tests/unit/cut/test_mondrian.py",
+    "tests/unit/cut/test_invariance.py",
 )
 OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
-LONG = "tests/unit/algorithms/test_invariance.py::test_no_person_falls_below_k_and_l_over_nights"
+LONG = "tests/unit/cut/test_invariance.py::test_no_person_falls_below_k_and_l_over_nights"
 # A byte beyond what is allocated, and a sum that overflows.
 WRONG = """
 #include "kernels.h"

@@ -14,10 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import InputError, JobError, PrivacyError, StorageError
+from mondrian_ops import pipeline, publish
+from mondrian_ops.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.report import render_html, render_text
-from mondrian_ops.storage.discovery import data_files
+from mondrian_ops.tables.discovery import data_files
 from nights import Nights, silent
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
@@ -190,7 +190,7 @@ def test_rows_that_wait_are_no_input_of_a_job(
     (file,) = nights.waiting_files()
     for place in (file, file.parent, nights.waiting, f"{nights.waiting}/*/*.parquet"):
         with pytest.raises(JobError, match="rows that wait"):
-            storage.check_job(replace(nights.job(0), input=str(place)))
+            publish.check_job(replace(nights.job(0), input=str(place)))
     for pattern in (nights.releases, f"{nights.releases}/**", f"{nights.releases}/*/*"):
         read = [each.url for each in data_files(str(pattern))]
         assert read

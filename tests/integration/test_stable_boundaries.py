@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue, pipeline, series
 from mondrian_ops.catalogue.tables import night
 from mondrian_ops.cli import main
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops.errors import JobError, PrivacyError
 from mondrian_ops.report import Report, statements
 from nights import Nights, silent
 
@@ -74,7 +74,7 @@ def test_the_check_tells_whether_a_release_keeps_to_the_boundaries(tmp_path: Pat
 
 
 def test_a_release_off_the_boundaries_is_refused(tmp_path: Path, monkeypatch) -> None:
-    from mondrian_ops.core.cells import Boundaries
+    from mondrian_ops.generalize.cells import Boundaries
 
     nights = stable(tmp_path)
     nights.run(0, 300)

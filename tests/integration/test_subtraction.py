@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import catalogue, pipeline
-from mondrian_ops.algorithms import balance
 from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.cut import balance
 from mondrian_ops.datasets import nights
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from nights import silent
 from town import POPULATION, PROTECTED, K, Town
 

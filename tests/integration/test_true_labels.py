@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import anonymize
-from mondrian_ops.algorithms import anonymizer
-from mondrian_ops.core import hierarchy
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.generalization import IntervalAttribute, Published
-from mondrian_ops.core.job import Job
+from mondrian_ops.cut import anonymizer
+from mondrian_ops.data import hierarchy
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.generalize.attributes import IntervalAttribute, Published
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import run
 
 ROWS = 240

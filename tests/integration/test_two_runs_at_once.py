@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops import publish
+from mondrian_ops.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline import overlap_check
 from mondrian_ops.pipeline.overlap_check import Comparison
 from people_runs import PeopleRun, publications
@@ -110,7 +110,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
     monkeypatch.setattr(Comparison, "read_on", as_step(Comparison.read_on))
     monkeypatch.setattr(overlap_check, "_intention", as_step(overlap_check._intention))
-    monkeypatch.setattr(storage, "publish", as_step(storage.publish))
+    monkeypatch.setattr(publish, "publish", as_step(publish.publish))
     return taken
 
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import HierarchyError, InputError, JobError, PrivacyError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.source_options import Csv
+from mondrian_ops.errors import HierarchyError, InputError, JobError, PrivacyError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.source_options import Csv
 
 CODES = st.one_of(
     st.sampled_from(["+491701234500", "1E5", "1e999", "007", "250.10", "250.1", "V70.0", "nan"]),

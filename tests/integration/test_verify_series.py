@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from kept_folder import KeptFolder
 from mondrian_ops import catalogue, cli, pipeline
 from mondrian_ops.catalogue import persons, tables
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
 from mondrian_ops.datasets import Population, nights
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import nights as nights_of_series
 from nights import silent
 from town import PROTECTED, Town

@@ -13,12 +13,12 @@ import pytest
 import sql_oracle
 from listings import asked_by_phase
 from mapped_phases import run_mapped
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.publish import hdfs, s3
 from mondrian_ops.series import waiting
-from mondrian_ops.storage import hdfs_publication, s3_publication
-from mondrian_ops.storage.files import hdfs_client
+from mondrian_ops.stores.files import hdfs_client
 
 ROWS = 3000
 
@@ -106,13 +106,13 @@ def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, 
     store.put("in.parquet", (source / "0.parquet").read_bytes())
     asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter",
                 require_approval=True)  # fmt: skip
-    work = storage.work_path(store.url("out"), "run")
+    work = publish.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     _report, seal = pipeline.check(asked, work=work, summaries=summaries)
-    storage.WorkDir(work).remove_fragments()
+    publish.WorkDir(work).remove_fragments()
     approval = pipeline.Approval(seal, "ada", "2025-06-01T12:00:00+00:00")
-    folder = storage.shown(work).rpartition("/")[2]
+    folder = stores.shown(work).rpartition("/")[2]
     part = next(name for name in store.names(f"{folder}/release") if name.startswith("part-"))
     content = store.fetch(f"{folder}/release/{part}")
     store.put(f"{folder}/release/{part}", content[:-1] + bytes([content[-1] ^ 1]))
@@ -128,9 +128,9 @@ def test_a_release_waits_on_its_store_and_is_published_as_it_was_checked(store, 
 def test_a_worker_that_does_not_see_the_working_files_fails_and_says_so(store, source):
     store.put("in.parquet", (source / "0.parquet").read_bytes())
     asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
-    work = storage.work_path(store.url("out"), "run")
+    work = publish.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
-    elsewhere = replace(fragments[0], work=storage.work_path(store.url("other"), "run"))
+    elsewhere = replace(fragments[0], work=publish.work_path(store.url("other"), "run"))
     with pytest.raises(StorageError, match="not on storage that all workers share"):
         pipeline.anonymize_fragment(elsewhere)
     pipeline.discard(work)
@@ -142,7 +142,7 @@ def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, s
     store.put("in.parquet", (source / "0.parquet").read_bytes())
     asked = job(store.url("in.parquet"), store.url("out"), retrieval="scatter")
     pipeline.run(asked)
-    work = storage.work_path(store.url("out"), "run")
+    work = publish.work_path(store.url("out"), "run")
     fragments = pipeline.partition(asked, work=work)
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
 
@@ -150,8 +150,8 @@ def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, s
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(s3_publication, "_remove_leftovers", killed)
-        patch.setattr(hdfs_publication, "remove_tree", killed)
+        patch.setattr(s3, "_remove_leftovers", killed)
+        patch.setattr(hdfs, "remove_tree", killed)
         pipeline.wrap_up(asked, work=work, summaries=summaries)
     left = [*store.names(), *store.names("out")]
     report = pipeline.wrap_up(asked, work=work, summaries=summaries)
@@ -168,7 +168,7 @@ def test_a_run_outlives_the_death_of_a_data_node(hdfs_folder, source):
     for path in source.iterdir():
         hdfs_folder.put(f"in/{path.name}", path.read_bytes())
     asked = job(hdfs_folder.url("in"), hdfs_folder.url("out"), retrieval="scatter")
-    work = storage.work_path(hdfs_folder.url("out"), "run")
+    work = publish.work_path(hdfs_folder.url("out"), "run")
     try:
         fragments = pipeline.partition(asked, work=work)
         summaries = [pipeline.anonymize_fragment(fragments[0])]
@@ -202,8 +202,8 @@ def test_rows_of_a_series_wait_beside_its_releases(source, store):
         if day < 3:
             night["series"]["hold_above"] = 0.05
         counted.append(pipeline.run(pipeline.load_job(night))["rows"])
-        (directory,) = storage.names_in(store.url("out/.mondrian_waiting"))
-        files = storage.names_in(store.url(f"out/.mondrian_waiting/{directory}"))
+        (directory,) = stores.names_in(store.url("out/.mondrian_waiting"))
+        files = stores.names_in(store.url(f"out/.mondrian_waiting/{directory}"))
         assert len(files) == bool(counted[-1]["waiting"])
         drop.unlink()
     # Three rows wait, of which the report says that they are fewer than k.
@@ -253,7 +253,7 @@ def test_a_directory_of_rows_that_wait_is_made_private_again(hdfs_folder):
     """A backup that was restored may have left it open."""
     file = waiting.file_of(hdfs_folder.url("out/*"), 1, "0" * 12)
     own = file.rpartition("/")[0]
-    directories = [storage.filesystem(each)[1] for each in (own.rpartition("/")[0], own)]
+    directories = [stores.filesystem(each)[1] for each in (own.rpartition("/")[0], own)]
     client = hdfs_client(file)
     client.mkdir(directories[1], permission="755")
     waiting.write(file, pa.schema({"age": pa.int64()}), [])

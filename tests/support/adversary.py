@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops import pipeline
 from mondrian_ops.datasets.people import people
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 HIERARCHIES = Path(__file__).resolve().parents[2] / "include" / "hierarchies"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_ops.core.hierarchy import CodedHierarchy, Hierarchy
+from mondrian_ops.data.hierarchy import CodedHierarchy, Hierarchy
 
 TREES = {
     "uneven": ["a1;A;*", "b1;B;BB;*", "a2;A;*", "c;*", "b2;B;BB;*", "b3;BC;BB;*", "a3;A;*"],

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.algorithms.invariance import NEW, History
-from mondrian_ops.algorithms.mondrian import CodedRows
-from mondrian_ops.core.criteria import DistinctDiversity, KAnonymity, Privacy, SensitiveDomain
-from mondrian_ops.core.generalization import Encoded
-from mondrian_ops.native.mondrian import INTERVAL, SET, TREE
+from mondrian_ops.cut.criteria import DistinctDiversity, KAnonymity, Privacy
+from mondrian_ops.cut.invariance import NEW, History
+from mondrian_ops.cut.mondrian import CodedRows
+from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.generalize.attributes import Encoded
 
 
-def coded_of(codes, values, *, k, l, kinds=(INTERVAL, SET, TREE)):  # noqa: E741
+def coded_of(codes, values, *, k, l, kinds=("interval", "set", "tree")):  # noqa: E741
     """Rows of codes 0 to 19, each its own value; 0 is the missing one. Values: -1 is missing."""
     size = 20
     values = np.where(values < 0, values.max() + 1, values)

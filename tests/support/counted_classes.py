@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mondrian_ops.core.release_count import ClassCounts, ReleaseCount
+from mondrian_ops.verify.counts import ClassCounts, ReleaseCount
 
 
 def all_classes(count: ReleaseCount) -> ClassCounts:

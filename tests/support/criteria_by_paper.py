@@ -7,7 +7,7 @@ from collections import Counter
 
 import brute_force
 from drawn_jobs import DIAGNOSES
-from mondrian_ops.core.criteria import (
+from mondrian_ops.cut.criteria import (
     Criterion,
     DistinctDiversity,
     EntropyDiversity,

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import brute_force
 from mondrian_ops import pipeline
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.job.job import Job
 from published_text import KINDS, TREE_FILE, Column
 
 # A case: a table and a job, as Hypothesis draws them

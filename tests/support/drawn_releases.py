@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.release_count import ReleaseCount
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify.counts import ReleaseCount
 
 ILLS = Hierarchy.from_rows(
     [["flu", "lung", "*"], ["cold", "lung", "*"], ["gout", "joint", "*"], ["ulcer", "*"]], "ills"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from mondrian_ops.core.hierarchy import Hierarchy
+from mondrian_ops.data.hierarchy import Hierarchy
 
 WORLD = Hierarchy.from_rows(
     [

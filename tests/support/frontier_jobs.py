@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops import storage
-from mondrian_ops.core.job import Job
+from mondrian_ops import stores
+from mondrian_ops.job.job import Job
 
 
 def job_over(path: Path, folder: Path, **keys: Any) -> Job:
@@ -24,7 +24,7 @@ def job_over(path: Path, folder: Path, **keys: Any) -> Job:
         "cut": "median",
         **keys,
     }
-    return storage.load_job(described)
+    return stores.load_job(described)
 
 
 def people(folder: Path, count: int = 300) -> Path:

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native import class_criteria, classes, counting, mondrian, top_down
-from mondrian_ops.native.class_criteria import NEAR, Criteria
+from mondrian_ops.cut.native import class_criteria, mondrian, top_down
+from mondrian_ops.cut.native.class_criteria import NEAR, Criteria
+from mondrian_ops.data.native import counting
+from mondrian_ops.generalize.native import classes
 
 Given = TypeVar("Given", bound=tuple[Any, ...])
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fuzz_kernels import kernels
-from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.plan import Plan
-from mondrian_ops.storage import load_job, open_source, read_hierarchy
-from mondrian_ops.storage.jobs import with_overrides
+from mondrian_ops.cut.plan import Plan
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.errors import MondrianOpsError
+from mondrian_ops.stores import load_job, read_hierarchy
+from mondrian_ops.stores.job_files import with_overrides
+from mondrian_ops.tables import open_source
 
 
 @contextlib.contextmanager

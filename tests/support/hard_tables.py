@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mondrian_ops import cli, pipeline
-from mondrian_ops.core.errors import MondrianOpsError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import MondrianOpsError
+from mondrian_ops.job.job import Job
 
 # In identifiers, sensitive and other columns; no message, report or page may show them.
 CANARY = "Quasimodo"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.quasi_identifier import QuasiIdentifier
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
 
 def minimal(**changes: Any) -> dict[str, Any]:

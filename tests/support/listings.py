@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.job import Job
-from mondrian_ops.storage import discovery
-from mondrian_ops.storage import source as sources
-from mondrian_ops.storage.files import FileInfo
+from mondrian_ops import pipeline, publish
+from mondrian_ops.job.job import Job
+from mondrian_ops.stores.files import FileInfo
+from mondrian_ops.tables import discovery
+from mondrian_ops.tables import source as sources
 
 
 @dataclass
@@ -44,7 +44,7 @@ def _asking() -> Iterator[Asked]:
 
 def asked_by_phase(job: Job) -> tuple[Asked, list[Asked], Asked]:
     """What `partition` asks, the task of each fragment, and `wrap_up`."""
-    work = storage.work_path(str(job.output), "asked")
+    work = publish.work_path(str(job.output), "asked")
     with _asking() as partition:
         fragments = pipeline.partition(job, work=work)
     tasks, summaries = [], []

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.job import Job
+from mondrian_ops import pipeline, publish
+from mondrian_ops.job.job import Job
 
 
 def run_mapped(job: Job, work: str | None = None) -> dict[str, Any]:
     """Every part and fragment by itself, the last first; the report of the release."""
-    work = work or storage.work_path(str(job.output), "mapped")
+    work = work or publish.work_path(str(job.output), "mapped")
     try:
         parts = travelled(pipeline.parts_to_map(job, work))
         assert parts, "there is no first phase to map"

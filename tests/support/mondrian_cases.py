@@ -11,11 +11,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import brute_force
-from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.algorithms.mondrian import CutPolicy
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import Profiler
+from mondrian_ops.cut.anonymizer import Anonymizer
+from mondrian_ops.cut.mondrian import CutPolicy
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.profile import Profiler
+from mondrian_ops.job.job import Job
 
 # Branches interleave: the order of the file is not that of a walk through the tree.
 CHAINS = {

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.native import build, mondrian
+from mondrian_ops.cut.native import mondrian
+from mondrian_ops.cut.native.class_criteria import Criteria
+from mondrian_ops.native import build
 from mondrian_ops.native.arrays import Ints
-from mondrian_ops.native.class_criteria import Criteria
 from sanitized import SANITIZED
 
 _PLACE = tempfile.TemporaryDirectory(prefix="mondrian_ops-probes-")

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops import pipeline
-from mondrian_ops.core.job import Job
 from mondrian_ops.datasets.people import people
+from mondrian_ops.job.job import Job
 
 
 def silent(*_: Any) -> None:

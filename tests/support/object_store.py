@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pytest
 
-from mondrian_ops.storage import store_access
+from mondrian_ops.stores import store_access
 
 _PAGE = 1000
 """Keys that one request lists, or deletes."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops import shared_folders
+from mondrian_ops.stores import shared_folders
 
 _STRANGER = 54_321
 

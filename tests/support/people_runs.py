@@ -11,8 +11,8 @@ from mondrian_ops import catalogue
 from mondrian_ops.catalogue import people, secret_key
 from mondrian_ops.catalogue.people import People
 from mondrian_ops.catalogue.publication import Intention
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.data.sketch import Sketch
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import overlap_check
 from waiting_runs import WaitingRun
 

@@ -31,7 +31,8 @@ if "scheduler" in sys.argv:
     from mondrian_ops.hooks import store_credentials
     from mondrian_ops.report import page
     from mondrian_ops.series import nights
-    from mondrian_ops.storage import csv_files, release
+    from mondrian_ops.tables import csv_files
+    from mondrian_ops.publish import release
     import killed_once
 """
 

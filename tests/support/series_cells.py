@@ -7,9 +7,10 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.core.generalization import Classes, IntervalAttribute
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import Profile
+from mondrian_ops.data.profile import Profile
+from mondrian_ops.generalize.attributes import Classes, IntervalAttribute
+from mondrian_ops.generalize.resolving import attributes_of
+from mondrian_ops.job.job import Job
 from published_text import KINDS, is_missing, text_of
 
 ORDERED = {name: kind for name, kind in KINDS.items() if "interval" in kind.ways}
@@ -29,7 +30,7 @@ def attribute_of(kind, boundaries, values, **keys) -> IntervalAttribute:
     profile = Profile(
         len(values), {"q": kind.type}, {"q": ends}, {}, (), {"q": pa.array(boundaries, plain)}
     )
-    (attribute,) = profile.attributes(job, {}, tree_order=True)
+    (attribute,) = attributes_of(profile, job, {}, tree_order=True)
     return attribute
 
 

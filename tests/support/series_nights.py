@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 from faults.injection import IN_TIME, KILLS, Fault
 from faults.process import Ended, Processes
 from mondrian_ops import catalogue as catalogues
-from mondrian_ops import datasets, storage
+from mondrian_ops import datasets, publish
 from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.core.job import Job
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import intersection
 from mondrian_ops.series.naming import name_of_series
 
@@ -359,7 +359,7 @@ class RandomNights:
         self._runs += 1
         unlisted = "drop" if self._follows else "publish"
         job = {**self._job, "input": str(source), "output": str(output), "unlisted": unlisted}
-        return _Run(number, job, storage.work_path(str(output), f"run-{self._runs}"))
+        return _Run(number, job, publish.work_path(str(output), f"run-{self._runs}"))
 
     def _deliver(self, number: int) -> None:
         day, drop = next(self._drops)

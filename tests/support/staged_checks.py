@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from drawn_releases import ILLS, figures_of
-from mondrian_ops import storage
-from mondrian_ops.core import verification
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.release_labels import PublishedLabels
+from mondrian_ops import publish
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.release_check import Counted, ReleaseCheck, counted_part
 from mondrian_ops.engines.run import Run
-from mondrian_ops.storage import WorkDir
+from mondrian_ops.job.job import Job
+from mondrian_ops.publish import WorkDir
+from mondrian_ops.verify import requirements
+from mondrian_ops.verify.labels import PublishedLabels
 
 
 class StagedRelease:
@@ -50,22 +50,22 @@ class StagedRelease:
         pq.write_table(part, self.paths[number])
         if self.job.entity_id is not None:
             anybody = pa.chunked_array([[f"p{at % 3}" for at in range(part.num_rows)]], pa.string())
-            digest = storage.digest_of(self.paths[number])
+            digest = publish.digest_of(self.paths[number])
             self.work.write_persons(digest, anybody if persons is None else persons)
 
     def read(self, number: int) -> pa.Table:
         return pq.read_table(self.paths[number])
 
     def checked_here(self, boundaries: Mapping[str, Any] | None = None) -> Counted:
-        (first,) = storage.read_release(self.paths[0])
-        counter = verification.counter_of(self.job, first.columns, labels=self.labels)
+        (first,) = publish.read_release(self.paths[0])
+        counter = requirements.counter_of(self.job, first.columns, labels=self.labels)
         has_persons = self.job.entity_id is not None
         parts = [
             counter.merge(counted_part(self.work, counter, has_persons, path))
             for path in self.paths.values()
         ]
         count = counter.result()
-        verdict = verification.check(count, self.job, {"s": ILLS}, boundaries=boundaries)
+        verdict = requirements.check(count, self.job, {"s": ILLS}, boundaries=boundaries)
         return Counted(count, parts, verdict)
 
     def checked_by(

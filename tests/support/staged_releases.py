@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.storage import filesystem, write_file, write_part
+from mondrian_ops.publish import write_part
+from mondrian_ops.stores import filesystem, write_file
 
 
 def stage(place: Any, version: int, parts: int = 2) -> Any:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from airflow.sdk import DAG
 
-from mondrian_ops import storage
-from mondrian_ops.core.job import Job
+from mondrian_ops import publish
+from mondrian_ops.job.job import Job
 from mondrian_ops.operators.base import MondrianOperator, work_of
 
 ID = UUID("01932d8e-0000-7000-8000-000000000001")
@@ -80,11 +80,11 @@ def read_job(job: Any) -> Job:
     return MondrianOperator(task_id="t", job=job).read_job()
 
 
-def begun_work(context: dict[str, Any], job: Any, task: str | None = None) -> storage.WorkDir:
+def begun_work(context: dict[str, Any], job: Any, task: str | None = None) -> publish.WorkDir:
     """The working files of a run that has begun with this job, as its partition task makes them."""
     read = read_job(job)
-    work = storage.WorkDir(work_of(read, context))
+    work = publish.WorkDir(work_of(read, context))
     run = context["dag_run"]
-    work.create(task and storage.Owner(f"{run.dag_id}/{run.run_id}", task))
+    work.create(task and publish.Owner(f"{run.dag_id}/{run.run_id}", task))
     work.note_job(read)
     return work

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops import pipeline
-from mondrian_ops.core.job import Job
 from mondrian_ops.datasets import Population
+from mondrian_ops.job.job import Job
 from nights import silent
 
 K, L = 5, 2

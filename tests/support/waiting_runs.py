@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mondrian_ops import storage
+from mondrian_ops import publish, stores
 
 
 class WaitingRun:
@@ -12,14 +12,14 @@ class WaitingRun:
 
     def __init__(self, place: Path | str, name: str) -> None:
         self.output = f"{place}/{name}"
-        self.work = storage.WorkDir(storage.work_path(self.output, name))
+        self.work = publish.WorkDir(publish.work_path(self.output, name))
         self.work.create()
-        storage.write_file(f"{self.work.staging}/_report.json", b'{"job": 1}')
+        stores.write_file(f"{self.work.staging}/_report.json", b'{"job": 1}')
 
     def place(self) -> None:
         """Make it the release at the output, as the second step of a publication does."""
-        storage.publish(self.work.staging, self.output, self.work.token)
+        publish.publish(self.work.staging, self.output, self.work.token)
 
     @property
     def is_published(self) -> bool:
-        return storage.current_token(self.output) is not None
+        return publish.current_token(self.output) is not None

@@ -605,7 +605,7 @@ def test_an_approval_that_a_policy_requires_is_asked_for(job, decree):
 
 
 def test_a_sweep_removes_what_a_killed_run_left_and_leaves_airflow_s_runs_alone(tmp_path):
-    from mondrian_ops.storage import Owner, WorkDir, work_path
+    from mondrian_ops.publish import Owner, WorkDir, work_path
 
     works = {
         run: work_path(str(tmp_path / "out"), run) for run in ("a_dag/manual__1", "killed", "lives")
@@ -613,7 +613,7 @@ def test_a_sweep_removes_what_a_killed_run_left_and_leaves_airflow_s_runs_alone(
     for run, owner in [("a_dag/manual__1", Owner("a_dag/manual__1", "partition")), ("lives", None)]:
         WorkDir(works[run]).create(owner)
     killed = (
-        "import os, sys; from mondrian_ops.storage import WorkDir; WorkDir(sys.argv[1]).create(); "
+        "import os, sys; from mondrian_ops.publish import WorkDir; WorkDir(sys.argv[1]).create(); "
         "os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", killed, works["killed"]], check=False)

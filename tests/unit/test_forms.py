@@ -8,8 +8,8 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import ParamValidationError
 
-from mondrian_ops.core.job import Job
 from mondrian_ops.forms import Answer, job_answers, job_form
+from mondrian_ops.job.job import Job
 
 
 def answer(value):

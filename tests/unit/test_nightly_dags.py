@@ -14,9 +14,9 @@ from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.nightly_dags import SHIPPED, anonymize_folder, try_again, whole
-from mondrian_ops.storage import shipped
+from mondrian_ops.stores import shipped
 
 PARSE = """
 import json, sys, time

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from limited_runs import limited_run
-from mondrian_ops import spark_app, storage
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import JobError
+from mondrian_ops import spark_app, stores
 from mondrian_ops.engines.spark_submit import Request, Result
+from mondrian_ops.errors import JobError
+from mondrian_ops.job import limits
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def test_each_fragment_has_a_result_of_its_own(run, monkeypatch):
 
 
 def test_a_driver_is_held_to_the_limits_of_its_request(run, monkeypatch):
-    text = requested(run, "partition", allowed=storage.AccessPolicy().to_json())
+    text = requested(run, "partition", allowed=stores.AccessPolicy().to_json())
     monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
-    storage.use_policy(None)
+    stores.use_policy(None)
     with pytest.raises(JobError, match=r"^output: "):
         spark_app.main()
 
@@ -48,8 +48,6 @@ def test_a_driver_has_the_sizes_of_its_request(run, monkeypatch):
     text = requested(run, "partition", limits={"columns": 9})
     monkeypatch.setenv(spark_app.REQUEST_VARIABLE, text)
     seen = []
-    monkeypatch.setattr(
-        spark_app, "_done", lambda *_: seen.append(resource_limits.limit("columns"))
-    )
+    monkeypatch.setattr(spark_app, "_done", lambda *_: seen.append(limits.limit("columns")))
     spark_app.main()
     assert seen == [9]

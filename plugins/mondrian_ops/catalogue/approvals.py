@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from mondrian_ops.catalogue.secret_key import signature
 from mondrian_ops.catalogue.tables import approval
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.errors import ApprovalError
 
 ASKED, DECIDED, USED, CLOSED = "asked", "decided", "used", "closed"
 """The states of a question. ``used``: its decision was carried out."""

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from mondrian_ops.catalogue import publication as publications
 from mondrian_ops.catalogue.publication import Intention
 from mondrian_ops.catalogue.tables import contract, contract_change, publication
-from mondrian_ops.core.contract import Change, Column, Contract
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.data.contract import Change, Column, Contract
+from mondrian_ops.errors import StorageError
 
 SCOPE = "contract:"
 """What the scopes of intentions begin with; the dataset follows."""

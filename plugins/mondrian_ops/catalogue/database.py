@@ -23,8 +23,8 @@ from sqlalchemy.pool import NullPool
 from mondrian_ops.catalogue import secret_key
 from mondrian_ops.catalogue.place import Place
 from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.errors import StorageError
+from mondrian_ops.stores.regular_files import refuse_special
 
 PATIENCE_S = 90.0
 """How long to try to reach a PostgreSQL that is away, such as one that is restarted."""

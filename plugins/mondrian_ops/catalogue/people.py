@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from mondrian_ops.catalogue.publication import Intention
 from mondrian_ops.catalogue.tables import publication, sketch
-from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.data.sketch import Sketch
 
 SCOPE = "people"
 """The scope of the intentions to publish people."""

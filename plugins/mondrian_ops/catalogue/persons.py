@@ -23,7 +23,7 @@ from mondrian_ops.catalogue.tables import (
     sensitive_value,
     series,
 )
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 
 _AT_ONCE = 20_000
 _PIECE = 1_000_000  # persons: some 30 MB; PostgreSQL takes no value of more than 250 MB

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.database import Catalogue

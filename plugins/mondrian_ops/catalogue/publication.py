@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
-from mondrian_ops import storage
+from mondrian_ops import publish
 from mondrian_ops.catalogue.tables import publication
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.database import Catalogue
@@ -44,7 +44,7 @@ class Intention(NamedTuple):
     """An attempt's intention to publish.
 
     ``id`` grows and is never used again. ``token`` is the attempt's
-    (:attr:`mondrian_ops.storage.WorkDir.token`), ``work`` the path of its working files, which all
+    (:attr:`mondrian_ops.publish.WorkDir.token`), ``work`` the path of its working files, which all
     attempts at its run share, and ``output`` the release's absolute path or URL.
     """
 
@@ -134,8 +134,8 @@ def state_of(work: str, token: str, output: str) -> State:
     Raises MondrianOpsError or OSError where that cannot be found out from here.
     """
     # In this order: a run that removes its working files in between has published, or never will.
-    may_publish = storage.may_publish(work, token)
-    if storage.published(output, token):
+    may_publish = publish.may_publish(work, token)
+    if publish.published(output, token):
         return State.PUBLISHED
     return State.PENDING if may_publish else State.GONE
 

@@ -10,10 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from mondrian_ops.catalogue.tables import document, release
-from mondrian_ops.core.dataset_name import dataset_name
 from mondrian_ops.report.document import JSON_NAME, Report, json_content
 from mondrian_ops.report.json_reading import ReportError
 from mondrian_ops.report.outcome import PUBLISHED
+from mondrian_ops.stores.dataset_name import dataset_name
 
 FRONTIER = "frontier"
 """The state of an entry that is no release, but the figures of a frontier."""

@@ -15,9 +15,9 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage.files import sync
-from mondrian_ops.storage.regular_files import open_regular
+from mondrian_ops.errors import StorageError
+from mondrian_ops.stores.files import sync
+from mondrian_ops.stores.regular_files import open_regular
 
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")
 

@@ -134,7 +134,7 @@ sketch = Table(
     Column("total", sa.String(16), nullable=False),
     Column("least", sa.LargeBinary, nullable=False),
 )
-"""The people of a publication, as a sketch (:mod:`mondrian_ops.core.sketch`).
+"""The people of a publication, as a sketch (:mod:`mondrian_ops.data.sketch`).
 
 ``people_by``: the columns that tell people apart, as a JSON array of names. ``population``: the
 job's; empty for none. ``least``: little-endian 64-bit hashes.
@@ -155,7 +155,7 @@ contract = Table(
     Column("columns", sa.Text, nullable=False),
     Index("ix_contract_dataset", "dataset", "label"),
 )
-"""The columns of a publication (:mod:`mondrian_ops.core.contract`), as JSON.
+"""The columns of a publication (:mod:`mondrian_ops.data.contract`), as JSON.
 
 ``dataset``: the output without dates; ``label``: the digits of its dates.
 """

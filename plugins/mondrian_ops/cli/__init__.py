@@ -29,7 +29,7 @@ from mondrian_ops.cli import (
 )
 from mondrian_ops.cli.output import REFUSED, fail
 from mondrian_ops.cli.signals import SIGNALS, Terminated
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.lean_imports import import_lean
 
 __all__ = ["main"]

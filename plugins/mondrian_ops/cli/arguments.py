@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.job.job import Job
 
 
 def takes_job(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def allowed_job(options: argparse.Namespace, publishes: bool = True) -> Job:
 
     Raises JobError if it names anything that the environment does not allow, or asks too little.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish, stores
 
-    job = storage.load_job(options.job, options.overrides)
-    return storage.check_job(job, publishes=publishes)
+    job = stores.load_job(options.job, options.overrides)
+    return publish.check_job(job, publishes=publishes)
 
 
 def user() -> str:

@@ -29,32 +29,32 @@ def add(commands: Any) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from mondrian_ops import storage
-    from mondrian_ops.core.contract import Change
+    from mondrian_ops import stores
+    from mondrian_ops.data.contract import Change
     from mondrian_ops.pipeline import contract
     from mondrian_ops.report.number_format import printable
 
-    last, changes = contract.state_of(storage.resolved(options.output))
+    last, changes = contract.state_of(stores.resolved(options.output))
     if last is None:
         write("no release of this dataset has a contract")
     else:
-        write(f"last release    {storage.shown(last.output)}")
+        write(f"last release    {stores.shown(last.output)}")
         names = [printable(name) for name in last.columns]
         width = max(map(len, names), default=0)
         for name, column in zip(names, last.columns.values(), strict=True):
             write(f"  {name:<{width}}  {column}")
     for change in changes:
         state = f"accepted by {change.by}, {change.at}" if change.by else "not accepted"
-        write(f"change {change.id}  {storage.shown(change.output)}, {change.time}: {state}")
+        write(f"change {change.id}  {stores.shown(change.output)}, {change.time}: {state}")
         write(f"  {Change.text_of(change.changes)}")
     return 0
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from mondrian_ops import storage
-    from mondrian_ops.core.contract import Change
+    from mondrian_ops import stores
+    from mondrian_ops.data.contract import Change
     from mondrian_ops.pipeline import contract
 
-    accepted = contract.accept(options.id, user(), output=storage.resolved(options.output))
+    accepted = contract.accept(options.id, user(), output=stores.resolved(options.output))
     write(f"accepted by {accepted.by}, {accepted.at}: {Change.text_of(accepted.changes)}")
     return 0

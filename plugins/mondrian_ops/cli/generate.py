@@ -8,7 +8,7 @@ from typing import Any
 
 from mondrian_ops.cli.arguments import whole_rows
 from mondrian_ops.cli.output import write
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.errors import InputError
 
 
 def add(commands: Any) -> None:
@@ -65,9 +65,9 @@ def _day(text: str) -> date:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from mondrian_ops import datasets, storage
+    from mondrian_ops import datasets, stores
 
-    output = storage.resolved(options.output)
+    output = stores.resolved(options.output)
     changes = _changes(options)
     if options.nights is None:
         datasets.generate(options.kind, rows=options.rows, seed=options.seed, output=output)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mondrian_ops.cli.arguments import allowed_job, takes_job
 from mondrian_ops.cli.output import write
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 
 _NO_NAME = re.compile(r"[^\w.-]")
 _MARKS = re.compile(r'[;,"\r\n]')
@@ -42,13 +42,13 @@ def add(commands: Any) -> None:
 
 
 def _missing(options: argparse.Namespace) -> int:
-    from mondrian_ops import storage
+    from mondrian_ops import stores
     from mondrian_ops.pipeline.missing_leaves import missing_leaves
 
     job = allowed_job(options)
     name = _NO_NAME.sub("_", options.column)
-    path = storage.local_path(options.output or f"missing_{name}.csv")
-    storage.check_location("--output", os.path.abspath(path), writing=True)
+    path = stores.local_path(options.output or f"missing_{name}.csv")
+    stores.check_location("--output", os.path.abspath(path), writing=True)
     if os.path.lexists(path):
         raise _is_there(path)
     values, hierarchy = missing_leaves(job, options.column)

@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
 
 
 def _schema(_options: argparse.Namespace) -> int:
-    from mondrian_ops.core.json_schema import job_schema
+    from mondrian_ops.job.schema import job_schema
 
     write_json(job_schema())
     return 0
@@ -37,10 +37,10 @@ every night put a job into {folder}/include/jobs, files named by their day into
 
 
 def _init(options: argparse.Namespace) -> int:
-    from mondrian_ops import storage
+    from mondrian_ops import stores
 
     for part, pattern in (("dags", "mondrian_*.py"), ("include", "*/*")):
-        source = storage.shipped(part)
+        source = stores.shipped(part)
         for file in sorted(source.glob(pattern)):
             target = Path(options.folder, part, file.relative_to(source))
             write(f"{target}{_copied(file, target)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops.cli.arguments import allowed_job, takes_job, user
 from mondrian_ops.cli.output import write, write_json
 from mondrian_ops.cli.signals import SIGNALS
-from mondrian_ops.core.errors import ApprovalError, MondrianOpsError
+from mondrian_ops.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
     from mondrian_ops.progress import Display

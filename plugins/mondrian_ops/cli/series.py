@@ -22,8 +22,8 @@ def add(commands: Any) -> None:
 
 
 def _refit(options: argparse.Namespace) -> int:
-    from mondrian_ops import series, storage
+    from mondrian_ops import series, stores
 
-    series.ask_to_refit(storage.resolved(options.output))
+    series.ask_to_refit(stores.resolved(options.output))
     write("the next release of the series has new boundaries")
     return 0

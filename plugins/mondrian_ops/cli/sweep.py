@@ -36,13 +36,13 @@ def _sweep(options: argparse.Namespace) -> int:
     from datetime import timedelta
     from itertools import chain
 
-    from mondrian_ops import series, storage
+    from mondrian_ops import publish, series, stores
 
     keep = timedelta(hours=options.keep_hours)
     failed = False
-    for folder in map(storage.resolved, options.folders):
-        storage.check_location("folder", folder, exact=True)
-        works = storage.sweep(folder, keep, lambda _: None if options.all else True)
+    for folder in map(stores.resolved, options.folders):
+        stores.check_location("folder", folder, exact=True)
+        works = publish.sweep(folder, keep, lambda _: None if options.all else True)
         for swept in chain(works, series.sweep(folder, keep)):
             write(str(swept))
             failed |= swept.state == "failed"

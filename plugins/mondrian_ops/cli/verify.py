@@ -28,13 +28,13 @@ def add(commands: Any) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from mondrian_ops import pipeline, storage
+    from mondrian_ops import pipeline, stores
     from mondrian_ops.report.number_format import number, printable
 
-    release = storage.resolved(options.release)
-    storage.check_location("release", release)
+    release = stores.resolved(options.release)
+    stores.check_location("release", release)
     # The access policy does not apply: verify reads none of the files that the job names.
-    job = storage.load_job(options.job, options.overrides)
+    job = stores.load_job(options.job, options.overrides)
     if options.series:
         return _verify_series(options, pipeline.verify_series(job, release))
     verdict = pipeline.verify(job, release)

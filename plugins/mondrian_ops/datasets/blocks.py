@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.errors import InputError
 
 Block = Callable[[np.random.Generator, int], pa.RecordBatch]
 """Generates the rows of one block: (generator, rows) -> batch."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from mondrian_ops.core.errors import InputError, StorageError, did_you_mean
 from mondrian_ops.datasets import blocks
 from mondrian_ops.datasets.people import block as people_block
 from mondrian_ops.datasets.poker import block as poker_block
+from mondrian_ops.errors import InputError, StorageError, did_you_mean
 
 _WRITERS: dict[str, Callable[[Path, pa.Schema], pq.ParquetWriter | csv.CSVWriter]] = {
     ".parquet": partial(pq.ParquetWriter, compression="zstd"),

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.datasets import people
+from mondrian_ops.errors import InputError, StorageError
 
 KINDS = ("increments", "snapshots")
 _REMEMBERED = 1 << 17

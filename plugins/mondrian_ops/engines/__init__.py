@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.planning import LeafCounts
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.cut.planning import LeafCounts
     from mondrian_ops.engines.handover import Fragment, Summary
     from mondrian_ops.engines.release_check import ReleaseCheck
     from mondrian_ops.engines.run import Run
+    from mondrian_ops.job.job import Job
 
 __all__ = ["Engine", "RowsSeen", "StepwiseEngine", "engine_of"]
 
@@ -67,7 +67,7 @@ class StepwiseEngine(Engine):
         self, work: str, begin: Callable[[], Run], divide: Callable[[Run, StepwiseEngine], None]
     ) -> Run:
         """Divide the run here; any error removes the working files."""
-        from mondrian_ops.storage import WorkDir
+        from mondrian_ops.publish import WorkDir
 
         try:
             run = begin()

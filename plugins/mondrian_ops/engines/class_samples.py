@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops.algorithms.anonymizer import Released
-from mondrian_ops.core.singling_out import SAMPLED, measured, sampled_classes
+from mondrian_ops.cut.anonymizer import Released
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import raw_columns
 from mondrian_ops.engines.threads import in_threads
+from mondrian_ops.verify.singling_out import SAMPLED, measured, sampled_classes
 
 PARTS = 64
 """Fragments of which classes are sampled: each is a file to be read."""

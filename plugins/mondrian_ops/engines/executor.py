@@ -21,21 +21,21 @@ from typing import Any, NamedTuple  # noqa: E402
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
-from mondrian_ops.algorithms.planning import LeafCounts  # noqa: E402
-from mondrian_ops.algorithms.recoding import choose_recoding, two_phase  # noqa: E402
-from mondrian_ops.algorithms.tds import Level  # noqa: E402
-from mondrian_ops.core import errors  # noqa: E402
-from mondrian_ops.core.dependencies import Followed  # noqa: E402
-from mondrian_ops.core.persons import LeafPersons  # noqa: E402
-from mondrian_ops.core.profile import PartialProfile, Profiler  # noqa: E402
-from mondrian_ops.core.release_shares import ROW_BITS  # noqa: E402
+from mondrian_ops import errors  # noqa: E402
+from mondrian_ops.cut.planning import LeafCounts  # noqa: E402
+from mondrian_ops.cut.recoding import choose_recoding, two_phase  # noqa: E402
+from mondrian_ops.cut.tds import Level  # noqa: E402
+from mondrian_ops.data.disclosing_columns import Followed  # noqa: E402
+from mondrian_ops.data.persons import LeafPersons  # noqa: E402
+from mondrian_ops.data.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
 from mondrian_ops.engines.handover import Fragment  # noqa: E402
 from mondrian_ops.engines.release_check import ReleaseCheck  # noqa: E402
 from mondrian_ops.engines.run import Run, RunLocation  # noqa: E402
 from mondrian_ops.engines.scan import Counting, Profiling, count_rows, make_draft  # noqa: E402
 from mondrian_ops.lean_imports import limit_pyarrow  # noqa: E402
-from mondrian_ops.storage import Split  # noqa: E402
+from mondrian_ops.tables import Split  # noqa: E402
+from mondrian_ops.verify.shares import ROW_BITS  # noqa: E402
 
 PIECES = "number int, part long, kind string, piece int, pieces int, content binary"
 _SCHEMA = pa.schema(

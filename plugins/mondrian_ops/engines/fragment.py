@@ -9,19 +9,19 @@ from itertools import chain
 
 import pyarrow as pa
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import Released
-from mondrian_ops.algorithms.holding import Holding
-from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.person_check import check_persons_values
-from mondrian_ops.core.plan import filter_of, is_exact, reach_of
-from mondrian_ops.core.pool import NIGHT
-from mondrian_ops.core.release_truth import PartTruth, Read
-from mondrian_ops.core.values import in_one_spelling
+from mondrian_ops import publish
+from mondrian_ops.cut.anonymizer import Released
+from mondrian_ops.cut.holding import Holding
+from mondrian_ops.cut.plan import filter_of, is_exact, reach_of
+from mondrian_ops.data.pool import NIGHT
+from mondrian_ops.data.values import in_one_spelling
 from mondrian_ops.engines.class_samples import take_sample
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
+from mondrian_ops.errors import InputError
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify.persons import check_persons_values
+from mondrian_ops.verify.truth import PartTruth, Read
 
 
 def anonymize(
@@ -77,7 +77,7 @@ def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -
     if persons is not None:
         of_rows = {"persons": persons, "signatures": released.signatures}
         keep = partial(run.work.write_persons, **of_rows)
-    storage.write_part(path, released.table, run.work.root, keep, run.declared, check, run.required)
+    publish.write_part(path, released.table, run.work.root, keep, run.declared, check, run.required)
     return hidden
 
 
@@ -145,7 +145,7 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
     """The rows of a fragment: those scattered to it, or those that satisfy its condition."""
     leaves = run.state.leaves[fragment.id]
     if run.state.retrieval == "scatter":
-        return pa.concat_tables([storage.read_fragment(run.work, leaf) for leaf in leaves])
+        return pa.concat_tables([publish.read_fragment(run.work, leaf) for leaf in leaves])
     source, reached = run.dataset.source, run.state.files
     files = range(len(source.files))
     orders = run.anonymizer.orders

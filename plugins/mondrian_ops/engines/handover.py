@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from mondrian_ops.core.plan import SCHEMA, check_schema
+from mondrian_ops.cut.plan import SCHEMA, check_schema
 
 
 class _Handed:
@@ -162,8 +162,8 @@ class RunState(_Handed):
     get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
     numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
     empty where no column is recoded as a whole, and None until it is chosen. ``dependencies``:
-    :class:`~mondrian_ops.core.dependencies.Finding` as dicts. ``singled_out``:
-    :class:`~mondrian_ops.core.singling_out.SingledOut` as dicts, once classes are known;
+    :class:`~mondrian_ops.data.disclosing_columns.Finding` as dicts. ``singled_out``:
+    :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a
     series' night cannot be published, for this reason. ``source``: how the input was read. The
     others are as in a report.

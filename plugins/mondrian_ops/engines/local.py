@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.algorithms.recoding import choose_recoding
 from mondrian_ops.cores import available_cores
+from mondrian_ops.cut.planning import LeafCounts
+from mondrian_ops.cut.recoding import choose_recoding
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
-from mondrian_ops.storage.batch_sizes import BATCH_ROWS
+from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 
 COMBINED_ROWS = 1 << 19
 """Rows of a batch whose combinations are counted: in larger batches fewer come up repeatedly."""

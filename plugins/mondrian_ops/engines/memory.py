@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import Released
+from mondrian_ops import tables
+from mondrian_ops.cut.anonymizer import Released
 from mondrian_ops.engines import fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
-from mondrian_ops.engines.tables_in_memory import ROW, CallersTable
-from mondrian_ops.storage.batch_sizes import BATCH_ROWS
+from mondrian_ops.tables.batch_sizes import BATCH_ROWS
+from mondrian_ops.tables.in_memory import ROW, CallersTable
 
 
 @dataclass(frozen=True)
-class TableSource(storage.Source):
+class TableSource(tables.Source):
     """A table as the source of a run."""
 
     table: pa.Table = field(kw_only=True)

@@ -2,7 +2,7 @@
 
 One task counts a part, and sends its classes in shares to as many buckets as there are. One task
 joins the shares of a bucket, so that it has whole classes, and measures them with the code of the
-check in one process (:mod:`mondrian_ops.core.verification`). What comes back are the worst classes,
+check in one process (:mod:`mondrian_ops.verify`). What comes back are the worst classes,
 histograms and sums. The distances of t-closeness need the values of the whole release: they are
 counted in a pass before, of the sensitive columns only.
 """
@@ -19,47 +19,47 @@ from typing import Any
 
 import pyarrow as pa
 
-from mondrian_ops import storage
-from mondrian_ops.core import verification
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_checks import with_codes
-from mondrian_ops.core.release_count import (
+from mondrian_ops import publish, stores, tables
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.job.checks import with_codes
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify import requirements as verification
+from mondrian_ops.verify.counts import (
     CountedPart,
     PartCount,
     ReleaseCount,
     ReleaseCounter,
 )
-from mondrian_ops.core.release_figures import ClassCounts, Figures
-from mondrian_ops.core.release_labels import PublishedLabels
-from mondrian_ops.core.release_shares import (
+from mondrian_ops.verify.figures import ClassCounts, Figures
+from mondrian_ops.verify.labels import PublishedLabels
+from mondrian_ops.verify.requirements import Requirement
+from mondrian_ops.verify.shares import (
     ROW_BITS,
     head_of,
     part_of_head,
     part_of_share,
     shares_of,
 )
-from mondrian_ops.core.verification import Requirement
 
 BUCKET_ROWS = 4_000_000
 """Rows whose classes one task joins, about."""
 
 
 def counted_part(
-    work: storage.WorkDir, counter: ReleaseCounter, with_persons: bool, path: str
+    work: publish.WorkDir, counter: ReleaseCounter, with_persons: bool, path: str
 ) -> CountedPart:
     """The counts of a part, and of its persons if ``with_persons``.
 
     Raises OSError if the part is written again meanwhile.
     """
-    (part,) = storage.read_release(path)
-    digest = storage.digest_of(path) if with_persons else ""
+    (part,) = publish.read_release(path)
+    digest = publish.digest_of(path) if with_persons else ""
     persons = work.read_persons(digest) if with_persons else None
     batches = part.batches(counter.columns)
     counted = counter.count(batches, part.name, persons, part.columns)
     if not with_persons:
         return counted
-    if storage.digest_of(path) != digest:
+    if publish.digest_of(path) != digest:
         raise OSError("a part was written again while it was read")  # a retry reads it whole
     return counted
 
@@ -109,15 +109,15 @@ class ReleaseCheck:
         Raises PrivacyError: a quasi-identifier is not a column of the first part.
         """
         one = next(iter(paths.values()))
-        listed = storage.list_directory(os.path.dirname(one), hidden=False)
+        listed = stores.list_directory(os.path.dirname(one), hidden=False)
         stamps = {each.name: each.stamp for each in listed}
-        (first,) = storage.read_release(one)
+        (first,) = publish.read_release(one)
         verification.counter_of(job, first.columns)  # raises if it cannot be counted
         parts = [(number, stamps.get(os.path.basename(path), "")) for number, path in paths.items()]
         buckets = -(-rows // BUCKET_ROWS)
         return cls(job, first.columns, parts, max(1, buckets), hierarchies, boundaries)
 
-    def save(self, work: storage.WorkDir) -> str:
+    def save(self, work: publish.WorkDir) -> str:
         """Describe it in the working files; returns the name, the same for the same check."""
         described = {
             "job": self.job.to_dict(),
@@ -133,7 +133,7 @@ class ReleaseCheck:
         return name
 
     @classmethod
-    def load(cls, work: storage.WorkDir, name: str) -> ReleaseCheck:
+    def load(cls, work: publish.WorkDir, name: str) -> ReleaseCheck:
         """The check that :meth:`save` described."""
         described = work.read_json(f"{name}.json")
         hierarchies = {
@@ -151,7 +151,7 @@ class ReleaseCheck:
 
     # In the tasks of a cluster
 
-    def values(self, work: storage.WorkDir, number: int) -> Iterator[pa.Table]:
+    def values(self, work: publish.WorkDir, number: int) -> Iterator[pa.Table]:
         """The values of the sensitive columns of a part; nothing if it has no rows."""
         counter = ReleaseCounter((), self.job.sensitive, of_codes=with_codes(self.job))
         for _, table in shares_of(self._count(work, counter, number, False), 1):
@@ -172,7 +172,7 @@ class ReleaseCheck:
 
     def count(
         self,
-        work: storage.WorkDir,
+        work: publish.WorkDir,
         number: int,
         labels: Mapping[str, PublishedLabels] | None = None,
     ) -> Iterator[tuple[int, pa.Table]]:
@@ -281,13 +281,13 @@ class ReleaseCheck:
         return Counted(count, parts, verdict)
 
     def _count(
-        self, work: storage.WorkDir, counter: ReleaseCounter, number: int, with_persons: bool
+        self, work: publish.WorkDir, counter: ReleaseCounter, number: int, with_persons: bool
     ) -> CountedPart:
         """The counts of a part; raises OSError if it is not the one that is to be checked."""
         fragment, stamp = self.parts[number]
         path = work.part_path(fragment)
         part = counted_part(work, counter, with_persons, path)
-        if storage.data_file(path).stamp != stamp:
+        if tables.data_file(path).stamp != stamp:
             raise OSError("a part was written again since the check began")
         return part
 

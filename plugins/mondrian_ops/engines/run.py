@@ -10,19 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
-from mondrian_ops.algorithms.holding import Holding
-from mondrian_ops.algorithms.planning import Draft, Slots
-from mondrian_ops.algorithms.recoding import Recoding
-from mondrian_ops.algorithms.tds import Level
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Plan
-from mondrian_ops.core.release_labels import PublishedLabels, labels_of_job
+from mondrian_ops import publish, stores, tables
+from mondrian_ops.cut.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.cut.holding import Holding
+from mondrian_ops.cut.plan import Plan
+from mondrian_ops.cut.planning import Draft, Slots
+from mondrian_ops.cut.recoding import Recoding
+from mondrian_ops.cut.tds import Level
+from mondrian_ops.data.frequency_set import FrequencySet
+from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.engines.handover import Night, RunState
+from mondrian_ops.job import limits as resource_limits
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
@@ -40,7 +40,7 @@ class Dataset:
     """
 
     job: Job
-    source: storage.Source
+    source: tables.Source
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
     night: Night | None = None
@@ -59,7 +59,7 @@ class Dataset:
             unmatched_wait=series.unmatched != "suppress",
         )
 
-    def save(self, work: storage.WorkDir) -> None:
+    def save(self, work: publish.WorkDir) -> None:
         """Describe it in the working files, with the hierarchies, whose files may be elsewhere."""
         described = {
             "job": self.job.to_dict(),
@@ -72,14 +72,14 @@ class Dataset:
         work.write_json(_DATASET, described)
 
     @classmethod
-    def load(cls, work: storage.WorkDir) -> Dataset:
+    def load(cls, work: publish.WorkDir) -> Dataset:
         """The dataset that `save` described."""
         described = work.read_json(_DATASET)
         hierarchies = {
             name: Hierarchy.from_json(each) for name, each in described["hierarchies"].items()
         }
         job = Job.from_dict(described["job"])
-        source = storage.Source.from_json(described["source"])
+        source = tables.Source.from_json(described["source"])
         night = described["night"] and Night.from_dict(described["night"])
         slots = Slots(**described["slots"])
         return cls(job, source, hierarchies, slots, night, described["contract"])
@@ -91,14 +91,14 @@ class Run:
     Without working files, ``work``, this object is all that there is of a run, and needs a dataset.
     """
 
-    def __init__(self, work: storage.WorkDir | None, dataset: Dataset | None = None) -> None:
+    def __init__(self, work: publish.WorkDir | None, dataset: Dataset | None = None) -> None:
         self._work = work
         self._frequencies: FrequencySet | None = None
         if dataset is not None:
             self.dataset = dataset
 
     @property
-    def work(self) -> storage.WorkDir:
+    def work(self) -> publish.WorkDir:
         if self._work is None:
             raise RuntimeError("this run has no working files")
         return self._work
@@ -153,7 +153,7 @@ class Run:
         """
         if self._frequencies is not None:
             return self._frequencies
-        return FrequencySet.from_table(self.work.read_arrow(storage.FREQUENCIES))
+        return FrequencySet.from_table(self.work.read_arrow(publish.FREQUENCIES))
 
     @frequencies.setter
     def frequencies(self, frequencies: FrequencySet | None) -> None:
@@ -200,7 +200,7 @@ class Run:
 
     def save_frequencies(self, frequencies: FrequencySet) -> None:
         """Write the combinations of codes to the working files, for later tasks."""
-        self.work.write_arrow(storage.FREQUENCIES, frequencies.to_table())
+        self.work.write_arrow(publish.FREQUENCIES, frequencies.to_table())
 
     def save_level(self, part: int, level: Level) -> None:
         """Write the level of a part in the first phase; a retry replaces it."""
@@ -237,11 +237,11 @@ class RunLocation:
     @classmethod
     def of(cls, run: Run) -> RunLocation:
         """The location of a run and its input."""
-        allowed = storage.current_policy()
+        allowed = stores.current_policy()
         return cls(
             run.work.root,
             run.work.token,
-            storage.options_of([run.dataset.source.url, run.work.root]),
+            stores.options_of([run.dataset.source.url, run.work.root]),
             None if allowed is None else allowed.to_json(),
             dict(resource_limits.in_use()),
         )
@@ -257,10 +257,10 @@ class RunLocation:
 
     def enter(self) -> Run:
         """The run. This process is bound to the policy and limits from here on."""
-        storage.use_options(self.storage)
-        storage.use_policy(storage.AccessPolicy.from_json(self.allowed))
+        stores.use_options(self.storage)
+        stores.use_policy(stores.AccessPolicy.from_json(self.allowed))
         resource_limits.use(self.limits)
-        return Run(storage.WorkDir(self.work, self.attempt))
+        return Run(publish.WorkDir(self.work, self.attempt))
 
 
 def _level_name(part: int) -> str:

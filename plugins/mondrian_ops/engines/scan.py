@@ -11,23 +11,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.anonymizer import Anonymizer, columns_to_read
-from mondrian_ops.algorithms.boundary_fitting import NightBoundaries, settle
-from mondrian_ops.algorithms.planning import LeafCounts, persons_met
-from mondrian_ops.core.dependencies import Finding, Watch, comparable, survey
-from mondrian_ops.core.encoding import value_type
-from mondrian_ops.core.frequency_set import FrequencySet
-from mondrian_ops.core.plan import Plan
-from mondrian_ops.core.pool import HIDDEN
-from mondrian_ops.core.profile import PartialProfile, Profile, Profiler, profiled_columns
-from mondrian_ops.core.row_routing import Router
-from mondrian_ops.core.series_boundaries import SeriesBoundaries
+from mondrian_ops.cut import planning
+from mondrian_ops.cut.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.cut.boundary_fitting import NightBoundaries, settle
+from mondrian_ops.cut.plan import Plan
+from mondrian_ops.cut.planning import LeafCounts, persons_met
+from mondrian_ops.cut.routing import Router
+from mondrian_ops.data.disclosing_columns import Finding, Watch, comparable, survey
+from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.frequency_set import FrequencySet
+from mondrian_ops.data.pool import HIDDEN
+from mondrian_ops.data.profile import PartialProfile, Profile, Profiler, profiled_columns
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
-from mondrian_ops.storage import FragmentWriter, Source, Split
-from mondrian_ops.storage.batch_sizes import BATCH_ROWS
+from mondrian_ops.generalize.series_boundaries import SeriesBoundaries
+from mondrian_ops.publish import FragmentWriter
+from mondrian_ops.tables import Source, Split
+from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 
 Routed = list[tuple[int, pa.Table]]
 """Leaves and the rows of each, for the leaves that have some."""

@@ -20,14 +20,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.shared_folders import Folder, by_handle
+from mondrian_ops.errors import StorageError
+from mondrian_ops.stores.shared_folders import Folder, by_handle
 
 PLACE_VARIABLE = "MONDRIAN_OPS_CACHE"
 
 _PACKAGE = "mondrian_ops"
 _NAME = re.compile(rf"{_PACKAGE}-\w+(\.zip)?")
-_SHIPPED = ("*.py", "native/kernels-*.so", "*.css", "*.html", "*.svg")
+_SHIPPED = ("*.py", "*.pyi", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _WEEKS_S = 14 * 24 * 3600
@@ -57,7 +57,7 @@ def bootstrap() -> None:
     if archive is None:
         return
     home = _unpacked(archive)
-    for name in (_PACKAGE, f"{_PACKAGE}.core", f"{_PACKAGE}.engines"):  # what this module imports
+    for name in (_PACKAGE, f"{_PACKAGE}.stores", f"{_PACKAGE}.engines"):  # what this module imports
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
 
 

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.algorithms.recoding import first_phase_parts
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.cut.planning import LeafCounts
+from mondrian_ops.cut.recoding import first_phase_parts
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, executor, shipping
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
 from mondrian_ops.engines.scan import Counting
+from mondrian_ops.errors import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

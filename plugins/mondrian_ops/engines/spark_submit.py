@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from mondrian_ops import catalogue, storage
-from mondrian_ops.core import errors
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops import catalogue, errors, publish
 from mondrian_ops.engines import Engine, StepwiseEngine
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
+from mondrian_ops.errors import MondrianOpsError, StorageError
 
 
 @dataclass(frozen=True)
@@ -60,14 +59,14 @@ class Result:
     text: str = ""
 
     @classmethod
-    def left(cls, work: storage.WorkDir, step: str, fragment: int | None) -> Result | None:
+    def left(cls, work: publish.WorkDir, step: str, fragment: int | None) -> Result | None:
         """The result of a step in this attempt at the run, if there is one."""
         try:
             return cls(**work.read_json(_result_name(work, step, fragment)))
         except StorageError:
             return None
 
-    def leave(self, work: storage.WorkDir, step: str, fragment: int | None) -> None:
+    def leave(self, work: publish.WorkDir, step: str, fragment: int | None) -> None:
         """Write it for :meth:`left`."""
         work.write_json(_result_name(work, step, fragment), asdict(self))
 
@@ -79,7 +78,7 @@ class Result:
         return self.value
 
 
-def _result_name(work: storage.WorkDir, step: str, fragment: int | None) -> str:
+def _result_name(work: publish.WorkDir, step: str, fragment: int | None) -> str:
     """The name of the working file, which no other attempt uses."""
     return f"result-{step}-{'all' if fragment is None else fragment}-{work.token}.json"
 
@@ -114,7 +113,7 @@ class SparkSubmitEngine(Engine):
         Only a final error removes the working files, since a driver may still use them. A driver
         that left a result does not, whichever try submitted it.
         """
-        directory = storage.WorkDir(work)
+        directory = publish.WorkDir(work)
         try:
             self._result(directory, "partition", lambda: Request.of(begin(), "partition"))
         except MondrianOpsError:
@@ -122,7 +121,7 @@ class SparkSubmitEngine(Engine):
                 directory.remove()
             directory.give_up()
             raise
-        return Run(storage.WorkDir.attach(work))
+        return Run(publish.WorkDir.attach(work))
 
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """All fragments, or one, by one application."""
@@ -143,7 +142,7 @@ class SparkSubmitEngine(Engine):
 
     def _result(
         self,
-        work: storage.WorkDir,
+        work: publish.WorkDir,
         step: str,
         request: Callable[[], Request],
         fragment: int | None = None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.sdk.io.store import ObjectStore
 
-    from mondrian_ops.storage.hdfs import Hdfs
+    from mondrian_ops.stores.hdfs import Hdfs
 
 schemes = ["hdfs", "webhdfs"]
 """The URL schemes for which Airflow calls :func:`get_fs`."""
@@ -24,13 +24,13 @@ def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None
 
     Raises InputError if there is no such connection, or the address of HDFS is unknown.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import stores
     from mondrian_ops.hooks.store_credentials import use_connections
-    from mondrian_ops.storage.hdfs import Hdfs
+    from mondrian_ops.stores.hdfs import Hdfs
 
     use_connections()
     base = f"hdfs://{conn_id}@" if conn_id else "hdfs://"
-    return Hdfs(**{**storage.options_of([base])[base], **(storage_options or {})})
+    return Hdfs(**{**stores.options_of([base])[base], **(storage_options or {})})
 
 
 def attach_hdfs(conn_id: str = "webhdfs_default") -> ObjectStore:

@@ -11,13 +11,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from mondrian_ops.catalogue import Place
-    from mondrian_ops.storage import AccessPolicy
+    from mondrian_ops.stores import AccessPolicy
 
 __all__ = ["home"]  # what DAG files import; the rest is for this package
 
@@ -254,7 +254,7 @@ def allowed() -> AccessPolicy:
     """The access policy of this Airflow."""
     from airflow.sdk import conf
 
-    from mondrian_ops.storage import AccessPolicy
+    from mondrian_ops.stores import AccessPolicy
 
     options = {
         name: conf.get(SECTION, name, fallback=option["default"])
@@ -277,13 +277,13 @@ def use_settings() -> None:
     """Apply this Airflow's connections, access policy, policies and limits in this process."""
     from airflow.sdk import conf
 
-    from mondrian_ops import catalogue, storage
-    from mondrian_ops.core import resource_limits
+    from mondrian_ops import catalogue, stores
     from mondrian_ops.hooks.store_credentials import use_connections
+    from mondrian_ops.job import limits
 
     use_connections()
     catalogue.use(catalogue_place)
-    storage.use_home(home())
-    storage.use_policy(allowed())
-    storage.use_policies(conf.get(SECTION, "policies", fallback=None))
-    resource_limits.use(resource_limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))
+    stores.use_home(home())
+    stores.use_policy(allowed())
+    stores.use_policies(conf.get(SECTION, "policies", fallback=None))
+    limits.use(limits.parsed(conf.get(SECTION, "limits", fallback=None) or ""))

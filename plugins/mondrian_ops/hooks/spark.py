@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Connection, Context
     from pyspark.sql import SparkSession
 
-    from mondrian_ops.core.job import Job
     from mondrian_ops.hooks.spark_submit import SparkSubmission
+    from mondrian_ops.job.job import Job
 
 CONNECT_TYPES = ("spark_connect",)
 SUBMIT_TYPES = ("spark", "k8s")  # a connection given as a URI has the master's scheme as its type

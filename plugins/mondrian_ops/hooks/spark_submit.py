@@ -21,9 +21,9 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.exceptions import TaskDeferred
 
-from mondrian_ops import spark_app, storage
-from mondrian_ops.core.errors import JobError
+from mondrian_ops import publish, spark_app
 from mondrian_ops.engines import shipping
+from mondrian_ops.errors import JobError
 from mondrian_ops.hooks.spark_driver import LATER, LONGEST, TIMED_OUT, DriverTrigger, kill_driver
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from airflow.sdk import BaseOperator, Context
 
-    from mondrian_ops.core.job import Job
     from mondrian_ops.engines.spark_submit import Request
+    from mondrian_ops.job.job import Job
 
 # In cluster mode the master of a standalone cluster starts Java classes, not Python programs. This
 # class runs a Python program: the zip of this package, which the driver's machine has fetched.
@@ -207,7 +207,7 @@ class _Hook(SparkSubmitHook):
         """The URL of the package among the working files, where the cluster can read it."""
         package = Path(shipping.packed())
         name = f"{package.stem}.jar"  # the only ending that Spark accepts
-        work = storage.WorkDir(request.location.work, request.location.attempt)
+        work = publish.WorkDir(request.location.work, request.location.attempt)
         work.write_bytes(name, package.read_bytes())
         return _spark_url(work.path(name))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import stores
+from mondrian_ops.errors import InputError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -20,13 +20,13 @@ _PORT = {"http": 9870, "https": 9871}
 
 def use_connections() -> None:
     """Let storage look up Airflow's connections."""
-    storage.look_up_with(connection_options)
+    stores.look_up_with(connection_options)
 
 
 def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | None:
     """The options of a connection of kind ``hdfs`` or ``s3``; ``conn_id`` None: the default one.
 
-    For HDFS the keywords of :class:`mondrian_ops.storage.hdfs.Hdfs`, for S3 those of pyarrow's
+    For HDFS the keywords of :class:`mondrian_ops.stores.hdfs.Hdfs`, for S3 those of pyarrow's
     ``S3FileSystem``. None if there is no such connection.
 
     Raises:
@@ -88,7 +88,7 @@ def _s3_options(connection: Connection) -> dict[str, Any]:
     hook = AwsGenericHook(aws_conn_id=connection.conn_id, client_type="s3")
     options = _present(
         region=hook.region_name,
-        **storage.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
+        **stores.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
     )
     credentials = hook.get_session().get_credentials()
     if credentials is None:  # then Arrow looks where AWS's own tools look
@@ -111,7 +111,7 @@ def _s3_fields(connection: Connection) -> dict[str, Any]:
         region=extra.get("region_name"),
         role_arn=extra.get("role_arn"),
         external_id=extra.get("external_id"),
-        **storage.s3_endpoint(of_service.get("endpoint_url") or extra.get("endpoint_url")),
+        **stores.s3_endpoint(of_service.get("endpoint_url") or extra.get("endpoint_url")),
     )
     if "role_arn" in options and "access_key" in options:
         raise InputError(

@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
+_PACKAGE = _HERE.parent
 
 # No -march=native and no contraction of a * b + c: results are the same on every machine.
 _FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden")
@@ -64,8 +65,8 @@ def digest() -> str:
     if not _sources():
         return ""
     sha256 = hashlib.sha256()
-    for file in sorted(_HERE.glob("*.[ch]")):
-        sha256.update(f"{file.name}\0".encode() + file.read_bytes())
+    for file in _files("*.[ch]"):
+        sha256.update(f"{file.relative_to(_PACKAGE)}\0".encode() + file.read_bytes())
     return sha256.hexdigest()[:16]
 
 
@@ -125,11 +126,11 @@ def build(
     """
     output = output or path(target)
     if not _sources():
-        raise CompilerError(f"{_HERE}: no C files to compile; install from a checkout or an sdist")
+        raise CompilerError(f"{_PACKAGE}: no C files; install from a checkout or an sdist")
     command = _compiler_for(target)
     flags = [*_FLAGS, *_of_machine(command, target), f'-DMO_SOURCES="{digest()}"']
     flags += _WARNINGS if strict else ()
-    flags += [*(_sanitizers(command) if sanitize else _FAST), f"-I{_HERE}", *more]
+    flags += [*(_sanitizers(command) if sanitize else _FAST), *_includes(), *more]
     # In the output's folder, so that a rename can put the file in place.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".building-") as folder:
         made = Path(folder, output.name)
@@ -139,7 +140,16 @@ def build(
 
 
 def _sources() -> list[Path]:
-    return sorted(_HERE.glob("*.c"))
+    return _files("*.c")
+
+
+def _files(pattern: str) -> list[Path]:
+    """The C files of this folder, and of the folders ``native`` of the rooms."""
+    return sorted([*_HERE.glob(pattern), *_PACKAGE.glob(f"*/native/{pattern}")])
+
+
+def _includes() -> list[str]:
+    return [f"-I{folder}" for folder in sorted({file.parent for file in _files("*.h")})]
 
 
 def _zig() -> list[str]:

@@ -34,7 +34,7 @@ static inline void *zeros(int64_t length, size_t bytes) {
 /* Kinds of attribute; they decide the loss of publishing a set of codes. */
 enum { MO_INTERVAL, MO_TREE, MO_SET };
 
-/* Cut policies; native/mondrian.py says what each does. */
+/* Cut policies; cut/native/mondrian.py says what each does. */
 enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
 
 /* Kinds of privacy criterion on a sensitive attribute. */

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from mondrian_ops.core.errors import KernelsError
+from mondrian_ops.errors import KernelsError
 from mondrian_ops.native.build import digest, path
 
 _NO_MEMORY, _OUT_OF_BOUNDS = -1, -2

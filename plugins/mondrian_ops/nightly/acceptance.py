@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 
 
 def accept_changes(ids: Sequence[str], run: Any, releases: str) -> None:

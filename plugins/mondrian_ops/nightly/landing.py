@@ -24,9 +24,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import InputError, MondrianOpsError
-from mondrian_ops.storage.discovery import data_file, data_files
+from mondrian_ops import stores
+from mondrian_ops.errors import InputError, MondrianOpsError
+from mondrian_ops.tables.discovery import data_file, data_files
 
 MARKER = "_SUCCESS"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -67,7 +67,7 @@ class Drop:
 
     def output(self, releases: str) -> str:
         """Where its release is."""
-        return storage.joined(releases, self.dataset, str(self.day))
+        return stores.joined(releases, self.dataset, str(self.day))
 
     @property
     def input(self) -> str:
@@ -114,7 +114,7 @@ class Drop:
     def _marked(self) -> int | None:
         """When the marker of the directory was written; None if there is none."""
         with suppress(OSError):
-            marker = data_file(storage.joined(self.files[0], MARKER))
+            marker = data_file(stores.joined(self.files[0], MARKER))
             if not (marker.is_directory or marker.special):
                 return marker.changed
         return None
@@ -140,12 +140,12 @@ def read_landing(landing: str, only: str = "") -> Landing:
 
     Raises InputError if the landing folder does not exist, JobError if jobs may not read it.
     """
-    storage.check_location("landing", landing, exact=True)
+    stores.check_location("landing", landing, exact=True)
     try:
-        folders = storage.names_in(landing)
+        folders = stores.names_in(landing)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            f"{storage.shown(landing)}: no such landing folder; create it, or name another"
+            f"{stores.shown(landing)}: no such landing folder; create it, or name another"
         ) from None
     found = Landing({}, {})
     for dataset in sorted(folders):
@@ -155,9 +155,9 @@ def read_landing(landing: str, only: str = "") -> Landing:
 
 
 def _read_dataset(landing: str, dataset: str, found: Landing) -> None:
-    folder, is_usable = storage.joined(landing, dataset), _DATASET.fullmatch(dataset) is not None
+    folder, is_usable = stores.joined(landing, dataset), _DATASET.fullmatch(dataset) is not None
     try:
-        names = storage.names_in(folder)
+        names = stores.names_in(folder)
     except FileNotFoundError:  # removed meanwhile
         return
     except PermissionError:
@@ -173,9 +173,7 @@ def _read_dataset(landing: str, dataset: str, found: Landing) -> None:
     for day in sorted(by_day):
         here = sorted(by_day[day])
         is_directory = any(names[name] for name in here)
-        drop = Drop(
-            dataset, day, tuple(storage.joined(folder, name) for name in here), is_directory
-        )
+        drop = Drop(dataset, day, tuple(stores.joined(folder, name) for name in here), is_directory)
         if is_directory and len(here) > 1:
             found.unusable[drop.name] = "both a directory and files have this day; remove one"
         else:

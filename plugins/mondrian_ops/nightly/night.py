@@ -14,10 +14,10 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops import stores
+from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.nightly.landing import MARKER, Drop, Landing
-from mondrian_ops.storage.documents import json_value
+from mondrian_ops.stores.documents import json_value
 
 _ONE_DAY = timedelta(days=1)
 
@@ -291,7 +291,7 @@ class Night:
         """The names in a dataset's folder of releases, and the days that a series is over with."""
         names: set[str] = {str(drop.day) for drop in drops if self._output(drop) in self._over}
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            names.update(storage.names_in(storage.joined(self.releases, drops[0].dataset)))
+            names.update(stores.names_in(stores.joined(self.releases, drops[0].dataset)))
         return names
 
     def _output(self, drop: Drop) -> str:
@@ -303,8 +303,8 @@ class Night:
         if output in self._over:
             return self._over[output]
         try:
-            storage.read_file(storage.joined(output, MARKER))
-            report = json_value(storage.read_file(storage.joined(output, "_report.json")))
+            stores.read_file(stores.joined(output, MARKER))
+            report = json_value(stores.read_file(stores.joined(output, "_report.json")))
             return str(report["created"])
         except (FileNotFoundError, NotADirectoryError, PermissionError, StorageError):
             return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from mondrian_ops import series, storage
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops import series, stores
+from mondrian_ops.errors import MondrianOpsError
 
 
 class SeriesOfJobs:
@@ -18,7 +18,7 @@ class SeriesOfJobs:
     def has(self, dataset: str) -> bool:
         """Whether a dataset is released as a series; its own tasks tell of a job that is wrong."""
         try:
-            job = storage.read_job(str(self._jobs / f"{dataset}.yaml"))
+            job = stores.read_job(str(self._jobs / f"{dataset}.yaml"))
         except MondrianOpsError:
             return False
         return job.get("series") is not None  # {} is a series, with all defaults

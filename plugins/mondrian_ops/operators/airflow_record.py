@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import conf
 
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.errors import ApprovalError
 from mondrian_ops.hooks import settings
 from mondrian_ops.links import RECORD, RECORD_HEADER
 

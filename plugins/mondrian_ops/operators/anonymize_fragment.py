@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.base import (
     MondrianOperator,
@@ -97,11 +97,11 @@ class AnonymizeFragmentOperator(MondrianOperator):
         return summary.to_dict()
 
     def _save(self, summaries: list[Summary], work: str) -> dict[str, Any]:
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         for summary in summaries:
             self._log_summary(summary)
-        storage.WorkDir(work).write_json(SUMMARIES, [summary.to_dict() for summary in summaries])
+        publish.WorkDir(work).write_json(SUMMARIES, [summary.to_dict() for summary in summaries])
         return {"summaries": len(summaries), "work": work}
 
     def _log_summary(self, summary: Summary) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from mondrian_ops.core.errors import ApprovalError, MondrianOpsError, StorageError
+from mondrian_ops.errors import ApprovalError, MondrianOpsError, StorageError
 from mondrian_ops.operators import questions
 from mondrian_ops.operators.airflow_record import Answer
 from mondrian_ops.report.outcome import MAX_WHY, decided
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from mondrian_ops.catalogue.approvals import Asked
-    from mondrian_ops.core.job import Job
-    from mondrian_ops.core.policy import Required
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.job.policy import Required
 
 APPROVE, REJECT = "Approve", "Reject"
 WHY = "reason"
@@ -121,7 +121,7 @@ class Parked(NamedTuple):
     @classmethod
     def of(cls, job: Job, work: str, seal: str, context: Context) -> Parked:
         """The release in these working files. Raises StorageError if there are none."""
-        from mondrian_ops.storage import WorkDir
+        from mondrian_ops.publish import WorkDir
 
         index = context["ti"].map_index
         return cls(job.to_dict(), work, WorkDir(work).token, seal, -1 if index is None else index)
@@ -129,7 +129,7 @@ class Parked(NamedTuple):
     @classmethod
     def left_in(cls, work: str) -> Parked | None:
         """The release that :meth:`leave` has described in these working files, if any."""
-        from mondrian_ops.storage import WorkDir
+        from mondrian_ops.publish import WorkDir
 
         try:
             return cls(**WorkDir(work).read_json(_PARKED))
@@ -138,14 +138,14 @@ class Parked(NamedTuple):
 
     def leave(self) -> None:
         """Describe it in its working files, for :class:`CleanUpOperator`."""
-        from mondrian_ops.storage import WorkDir
+        from mondrian_ops.publish import WorkDir
 
         WorkDir.attach(self.work).write_json(_PARKED, self._asdict())
 
     @property
     def current_token(self) -> str | None:
         """The token of the working files that are there now; None if there are none."""
-        from mondrian_ops.storage import WorkDir
+        from mondrian_ops.publish import WorkDir
 
         try:
             return WorkDir(self.work).token
@@ -168,9 +168,9 @@ def approvers(
 
     Raises ApprovalError if nobody may.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
-    required = storage.required(job, work)
+    required = publish.required(job, work)
     askers = _askers(required, context, changed_by)
     if required.approvers is None and not stewards:
         return {}
@@ -235,12 +235,12 @@ def ask(
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
     digest = questions.digest_of(subject, body)
     asked = questions.open_question(context, parked._asdict(), digest)
     changed_by: Collection[str] = ()
-    if storage.required(job, parked.work).four_eyes:
+    if publish.required(job, parked.work).four_eyes:
         changed_by = questions.record_of(context, asked).changed_by()
     allowed = approvers(job, stewards, context, parked.work, changed_by)
     question = {
@@ -336,10 +336,10 @@ def _why_not(
     changed_by: Collection[str],
 ) -> str:
     """Why an approval does not count; empty if it does."""
-    from mondrian_ops import storage
+    from mondrian_ops import publish, stores
 
-    job = storage.load_job(parked.job)
-    required = storage.required(job, parked.work)
+    job = stores.load_job(parked.job)
+    required = publish.required(job, parked.work)
     who = {decision.user.casefold(), decision.by.casefold()}
     for askers, what in (((), "triggered"), (changed_by, "cleared or changed")):
         if not who.isdisjoint(_askers(required, context, askers)):
@@ -405,7 +405,7 @@ def earlier_decision(context: Context, works: Collection[str]) -> tuple[Asked, D
 
 def _may_have_asked(work: str) -> bool:
     """Whether the release in these working files may be one that somebody has to approve."""
-    from mondrian_ops.storage import WorkDir
+    from mondrian_ops.publish import WorkDir
 
     try:
         job = WorkDir(work).job
@@ -417,12 +417,12 @@ def _may_have_asked(work: str) -> bool:
 
 def staged_report(work: str) -> dict[str, Any] | None:
     """The report of a release that is not published yet; None if it is missing or damaged."""
+    from mondrian_ops import publish, stores
     from mondrian_ops import report as reports
-    from mondrian_ops import storage
 
-    path = f"{storage.WorkDir(work).staging}/{reports.JSON_NAME}"
+    path = f"{publish.WorkDir(work).staging}/{reports.JSON_NAME}"
     try:
-        return reports.Report.from_json(storage.read_file(path)).to_dict()
+        return reports.Report.from_json(stores.read_file(path)).to_dict()
     except (OSError, ValueError):
         return None
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError, values_withheld
-from mondrian_ops.core.options import as_number, shown
+from mondrian_ops.errors import JobError, MondrianOpsError, StorageError, values_withheld
+from mondrian_ops.job.options import as_number, shown
 from mondrian_ops.lean_imports import import_lean
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from mondrian_ops.core.job import Job
     from mondrian_ops.engines import Engine
-    from mondrian_ops.storage import Owner
+    from mondrian_ops.job.job import Job
+    from mondrian_ops.publish import Owner
 
 RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
@@ -96,17 +96,17 @@ class MondrianOperator(BaseOperator):
         as Airflow's settings and connections say. Raises JobError if the job is invalid, names a
         location that this Airflow does not allow, or asks less than a policy requires.
         """
-        from mondrian_ops import storage
+        from mondrian_ops import publish, stores
         from mondrian_ops.hooks.settings import use_settings
 
         use_settings()
         given = self.job if job is None else job
         if isinstance(given, Mapping) and "file" in given:
-            loaded = storage.load_job(given["file"], given.get("set", ()), given.get("defaults"))
+            loaded = stores.load_job(given["file"], given.get("set", ()), given.get("defaults"))
         else:
-            loaded = storage.load_job(given)
-        loaded = storage.with_connections(loaded, self.spark_conn_id, self.storage_conn_id)
-        read = storage.check_job(loaded, publishes=publishes)
+            loaded = stores.load_job(given)
+        loaded = stores.with_connections(loaded, self.spark_conn_id, self.storage_conn_id)
+        read = publish.check_job(loaded, publishes=publishes)
         if self.begins_run:
             self.known_job = read
         return read
@@ -123,11 +123,11 @@ class MondrianOperator(BaseOperator):
         Raises JobError as :meth:`read_job`; StorageError if the working files vanished, or are
         those of another run.
         """
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         check_work(work, context)
-        self.known_job = begun = storage.WorkDir(work).job
-        self.known_job = job = storage.check_job(begun, publishes=publishes, work=work)
+        self.known_job = begun = publish.WorkDir(work).job
+        self.known_job = job = publish.check_job(begun, publishes=publishes, work=work)
         self._warn_of_difference(job, self.job if given is None else given, publishes)
         return job
 
@@ -252,14 +252,14 @@ def work_of(job: Job, context: Context) -> str:
 
     It does not depend on the task group: a DAG may spread the tasks of a job over several.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
-    return storage.work_path(str(job.output), _run_of(context))
+    return publish.work_path(str(job.output), _run_of(context))
 
 
 def owner_of(operator: BaseOperator, context: Context) -> Owner:
     """The run and the task that make working files."""
-    from mondrian_ops.storage import Owner
+    from mondrian_ops.publish import Owner
 
     return Owner(_run_of(context), str(operator.task_id))
 
@@ -293,12 +293,12 @@ def announced_works(operator: BaseOperator, context: Context) -> set[str]:
 
     Anybody who may write an XCom can name a directory: those of other runs are left out.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
     before = sorted(operator.upstream_task_ids)
     works = context["ti"].xcom_pull(task_ids=before, key=_WORK) if before else []
     run = _run_of(context)
-    return {work for work in works if isinstance(work, str) and storage.is_work_path(work, run)}
+    return {work for work in works if isinstance(work, str) and publish.is_work_path(work, run)}
 
 
 def work_of_run(operator: MondrianOperator, context: Context) -> str:
@@ -321,13 +321,13 @@ def check_work(work: str, context: Context) -> None:
     Anybody who may write an XCom can name one. From here on this process reaches locations as
     Airflow's settings and connections say.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish, stores
     from mondrian_ops.hooks.settings import use_settings
 
     use_settings()
-    if not storage.is_work_path(work, _run_of(context)):
+    if not publish.is_work_path(work, _run_of(context)):
         raise StorageError(
-            f"{storage.shown(work)}: these are no working files of this run; clear the run from "
+            f"{stores.shown(work)}: these are no working files of this run; clear the run from "
             "the partition task on"
         )
 
@@ -343,7 +343,7 @@ def announced_by(
     ``map_indexes``: of which instances of them; None: of all. A directory of another run is left
     out as in :func:`announced_works`.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
     before = _first_tasks(operator)
     if not before:
@@ -353,7 +353,7 @@ def announced_by(
     run = _run_of(context)
     return [
         value
-        if isinstance(value, str) and (key != _WORK or storage.is_work_path(value, run))
+        if isinstance(value, str) and (key != _WORK or publish.is_work_path(value, run))
         else None
         for value in announced
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.operators import approval, questions
 from mondrian_ops.operators.base import (
     MondrianOperator,
@@ -32,7 +32,7 @@ from mondrian_ops.report.outcome import FAILED, HELD
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from mondrian_ops.storage import WorkDir
+    from mondrian_ops.publish import WorkDir
 
 _FAILED = frozenset({"failed", "upstream_failed"})
 _NOT_DONE = _FAILED | {"skipped"}
@@ -93,15 +93,15 @@ class CleanUpOperator(MondrianOperator):
         Raises AirflowFailException if a release is not made, or some files are out of reach or
         cannot be removed; OSError, after all the others, for a failure that a retry may cure.
         """
-        from mondrian_ops import storage  # the pipeline would take a second to import
+        from mondrian_ops import publish, stores  # the pipeline would take a second to import
         from mondrian_ops.hooks.settings import keep_time, use_settings
 
         use_settings()
         ended, keep = _states(context), keep_time()
         works = announced_works(self, context) | self._works_now(context)
-        reachable = {work for work in works if storage.may_write(work)}
+        reachable = {work for work in works if stores.may_write(work)}
         conclusions, errors = set[_Conclusion](), list[MondrianOpsError | OSError]()
-        for directory in map(storage.WorkDir, sorted(reachable)):
+        for directory in map(publish.WorkDir, sorted(reachable)):
             try:
                 conclusions.add(self._concluded(directory, ended, keep, context))
             except (MondrianOpsError, OSError) as error:
@@ -161,7 +161,7 @@ class CleanUpOperator(MondrianOperator):
 
         Somebody has marked it so; None if it has published, or its night of a series is held.
         """
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         if is_trial() or not directory.is_begun or not directory.has_release:
             return None
@@ -176,7 +176,7 @@ class CleanUpOperator(MondrianOperator):
                     continue
                 output = str(directory.job.output)
                 is_held = recorded_state(context, number).state == HELD
-                is_out = is_held or storage.published(output, directory.token)
+                is_out = is_held or publish.published(output, directory.token)
                 return None if is_out else number
         return None
 
@@ -228,13 +228,13 @@ class CleanUpOperator(MondrianOperator):
 
         An answer that comes later is refused.
         """
-        from mondrian_ops import storage
+        from mondrian_ops import publish, stores
 
         parked = approval.Parked.left_in(work)
         if parked is None or not _is_staged(work):
             return
-        job = storage.load_job(parked.job)  # its input need not be allowed any more
-        if storage.published(str(job.output), parked.token):
+        job = stores.load_job(parked.job)  # its input need not be allowed any more
+        if publish.published(str(job.output), parked.token):
             return
         questions.close(context, parked.map_index)
         before = recorded_state(context, parked.map_index)
@@ -257,7 +257,7 @@ class CleanUpOperator(MondrianOperator):
                     self._record_failure(context, ended, number, job)
 
     def _record_failure(self, context: Context, ended: _States, number: int, given: Any) -> None:
-        from mondrian_ops.core.job import Job
+        from mondrian_ops.job.job import Job
 
         before = recorded_state(context, number)
         if before.state in ("rejected", "expired"):
@@ -283,12 +283,12 @@ class CleanUpOperator(MondrianOperator):
 
     def _job_of(self, context: Context, number: int, given: Any) -> Any:
         """The job with which a run began, as far as that is still known."""
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         for work in announced_by(self, context, [number]):
             with suppress(MondrianOpsError):
                 if work is not None:
-                    return storage.WorkDir(work).job
+                    return publish.WorkDir(work).job
         with suppress(MondrianOpsError):
             return self.read_job(given)
         return given
@@ -311,18 +311,18 @@ def _states(context: Context) -> _States:
 
 def _is_staged(work: str) -> bool:
     """Whether the working files hold a release; publication would have moved it away."""
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
     try:
-        return bool(storage.WorkDir(work).staged())
+        return bool(publish.WorkDir(work).staged())
     except StorageError:
         return False
 
 
 def _out_of_reach(works: Iterable[str]) -> str:
-    from mondrian_ops import storage
+    from mondrian_ops import stores
 
-    places = ", ".join(storage.shown(work) for work in sorted(works))
+    places = ", ".join(stores.shown(work) for work in sorted(works))
     return (
         f"{places}: working files with original rows may remain there, because jobs may no longer "
         "write there; remove them by hand, or have an administrator add the location to "

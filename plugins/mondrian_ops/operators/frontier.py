@@ -144,25 +144,25 @@ class FrontierOperator(MondrianOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Write the files; return their paths and the number of attainable points."""
-        from mondrian_ops import storage
+        from mondrian_ops import publish, stores
         from mondrian_ops.engines.handover import Sample
         from mondrian_ops.pipeline import frontier
         from mondrian_ops.report import frontier_text
 
         with final_errors():
             drawn = Sample.from_dict(self.sample[0]["drawn"])
-            if storage.WorkDir(drawn.work).is_begun:
+            if publish.WorkDir(drawn.work).is_begun:
                 job = self.job_of_run(context, drawn.work, publishes=False)
             else:  # cleared after its run was over
                 job = self.read_job(publishes=False)
             folder = frontier.folder_of(job, self.folder, made_by(self, context))
             gathered = frontier.gather(job, drawn, self.points[:])
             written = frontier.write(gathered, folder)
-        self.log.info("%s\n%s", storage.shown(folder), frontier_text(gathered))
+        self.log.info("%s\n%s", stores.shown(folder), frontier_text(gathered))
         record_frontier(context, job, gathered)
         return {
-            "output": storage.shown(folder),
-            "files": [storage.shown(file) for file in written],
+            "output": stores.shown(folder),
+            "files": [stores.shown(file) for file in written],
             "points": len(gathered["points"]),
             "attainable": sum("reason" not in point for point in gathered["points"]),
         }

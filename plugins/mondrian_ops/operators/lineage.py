@@ -22,8 +22,8 @@ from openlineage.client.facet_v2 import (
     tags_dataset,
 )
 
-from mondrian_ops.storage.locations import is_local, is_s3, local_path, remote_parts
-from mondrian_ops.storage.store_access import servers_of
+from mondrian_ops.stores.locations import is_local, is_s3, local_path, remote_parts
+from mondrian_ops.stores.store_access import servers_of
 
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"

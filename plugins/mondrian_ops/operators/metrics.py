@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
-from mondrian_ops.core.dataset_name import dataset_name
+from mondrian_ops.stores.dataset_name import dataset_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.job.job import Job
 
 _IN_NAMES = ("dag_id", "dataset")
 

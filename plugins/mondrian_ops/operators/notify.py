@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.core.errors import MondrianOpsError, PrivacyError
+from mondrian_ops.errors import MondrianOpsError, PrivacyError
 from mondrian_ops.operators.base import is_trial
 from mondrian_ops.operators.metrics import count_release
 from mondrian_ops.operators.release_records import ended, record, record_failure
@@ -18,7 +18,7 @@ from mondrian_ops.report.outcome import REFUSED
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.job.job import Job
     from mondrian_ops.operators.base import MondrianOperator
 
 OneOrMore = BaseNotifier | Sequence[BaseNotifier]
@@ -69,13 +69,13 @@ def notify(
 
     ``report``: that of the release, which says what became of it.
     """
-    from mondrian_ops import storage
+    from mondrian_ops import stores
 
     outcome = report["outcome"]
     count_release(context, job, outcome["state"])
     decision = ("decision", "decided_by", "decided_at", "decision_reason")
     release = {
-        "dataset": storage.shown(str(job.output)),
+        "dataset": stores.shown(str(job.output)),
         "state": outcome["state"],
         "reason": outcome["reason"],
         "requested_by": report.get("requested_by") or "",

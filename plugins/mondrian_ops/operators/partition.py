@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
 
-from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError
 from mondrian_ops.cores import available_cores
+from mondrian_ops.errors import InputError, JobError, MondrianOpsError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators.approval import approvers
 from mondrian_ops.operators.base import (
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Fragment, Part
+    from mondrian_ops.job.job import Job
 
 
 class PartitionOperator(MondrianOperator):
@@ -106,12 +106,12 @@ class PartitionOperator(MondrianOperator):
 
     def _check_number(self, fragments: list[Fragment]) -> None:
         """Raise JobError for more fragments than Airflow maps: ``max_rows`` can make many."""
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         try:
             check_map_length(len(fragments), "partitioning.max_rows")
         except JobError:
-            storage.WorkDir(str(self._work)).give_up()
+            publish.WorkDir(str(self._work)).give_up()
             raise
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
@@ -122,13 +122,13 @@ class PartitionOperator(MondrianOperator):
 
     def on_kill(self) -> None:
         """Stop, and remove the working files: a retry starts from the beginning."""
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         try:
             super().on_kill()
         finally:
             if self._work is not None:
-                storage.WorkDir(self._work).give_up()
+                publish.WorkDir(self._work).give_up()
 
 
 class GatherFragmentsOperator(MondrianOperator):
@@ -204,11 +204,11 @@ class GatherFragmentsOperator(MondrianOperator):
 
 def _one_output(work: str, *jobs: tuple[int, Any]) -> JobError:
     """The error about two jobs, with their numbers, that have one output."""
-    from mondrian_ops import storage
+    from mondrian_ops import publish, stores
 
     one, other = (f"jobs[{number}] ({release_name(job)})" for number, job in jobs)
     return JobError(
-        f"output: {one} and {other} have the same one, {storage.shown(storage.output_of(work))}; "
+        f"output: {one} and {other} have the same one, {stores.shown(publish.output_of(work))}; "
         "give each job an output of its own, or remove one of the two"
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.operators import release_records
 from mondrian_ops.operators.airflow_record import AirflowRecord, airflow_record
 

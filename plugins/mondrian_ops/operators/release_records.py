@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from mondrian_ops.catalogue import Catalogue
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.job.job import Job
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def record_failure(
     Returns whether it was recorded.
     """
     from mondrian_ops.catalogue import releases
-    from mondrian_ops.core.job import Job
+    from mondrian_ops.job.job import Job
 
     with _failure_as_warning():
         entry = _entry(context, job, map_index)
@@ -218,11 +218,11 @@ def ended(
     :param decision: a person's, see :func:`report.decided`.
     """
     from mondrian_ops import report as reports
-    from mondrian_ops import storage
+    from mondrian_ops import stores
 
     if report is None:
         asked = job.to_dict()
-        shown = {key: storage.shown(str(asked[key])) for key in ("input", "output")}
+        shown = {key: stores.shown(str(asked[key])) for key in ("input", "output")}
         report = reports.unmeasured(
             {**asked, **shown}, made_by=made_by(context["ti"], context), **requested(context)
         )
@@ -284,13 +284,13 @@ def _entry(context: Context, job: Job | object, map_index: int | None = None) ->
 
 def _about(job: Job | object) -> dict[str, Any]:
     """The columns of an entry that come from a job; of what is none, those that can be told."""
-    from mondrian_ops import storage
-    from mondrian_ops.core.job import Job
+    from mondrian_ops import stores
+    from mondrian_ops.job.job import Job
 
     if isinstance(job, Job):
         return {
-            "dataset": storage.shown(str(job.output)),
-            "input": storage.shown(str(job.input)),
+            "dataset": stores.shown(str(job.output)),
+            "input": stores.shown(str(job.input)),
             "k": job.k,
             "l": job.l,
             "t": job.t,
@@ -300,8 +300,8 @@ def _about(job: Job | object) -> dict[str, Any]:
     given = job if isinstance(job, Mapping) else {"output": job or "no job"}
     named = given.get("output") or given.get("name") or given.get("file") or "a job"
     return {
-        "dataset": storage.shown(str(named)),
-        "input": storage.shown(str(given.get("input") or "")),
+        "dataset": stores.shown(str(named)),
+        "input": stores.shown(str(given.get("input") or "")),
         "algorithm": "",
         "engine": "",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.operators.base import announced_by, check_work
 from mondrian_ops.operators.release_records import recorded_report
 
@@ -17,9 +17,9 @@ _ATTEMPT = "mondrian_ops_attempt"
 
 def announce_attempt(context: Context, work: str) -> None:
     """Tell the tasks that follow by which token they recognize the release of this attempt."""
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
-    context["ti"].xcom_push(key=_ATTEMPT, value=storage.WorkDir(work).token)
+    context["ti"].xcom_push(key=_ATTEMPT, value=publish.WorkDir(work).token)
 
 
 def released(
@@ -35,18 +35,18 @@ def released(
 
     :param map_index: that of the release's ``wrap_up``, for a task that is not mapped with it.
     """
+    from mondrian_ops import publish, stores
     from mondrian_ops import report as reports
-    from mondrian_ops import storage
 
     check_work(work, context)
-    if storage.WorkDir(work).is_begun:
+    if publish.WorkDir(work).is_begun:
         return None
-    output = storage.output_of(work)
+    output = publish.output_of(work)
     tokens = {token for token in announced_by(operator, context, key=_ATTEMPT) if token}
     report = None
     try:
-        if storage.current_token(output) in tokens:
-            report = reports.parsed(storage.read_file(f"{output}/{reports.JSON_NAME}"))
+        if publish.current_token(output) in tokens:
+            report = reports.parsed(stores.read_file(f"{output}/{reports.JSON_NAME}"))
     except (MondrianOpsError, FileNotFoundError, ValueError) as error:  # it cannot be read
         operator.log.info("the release cannot be recognized by its files: %s", error)
     if report is None:
@@ -54,7 +54,7 @@ def released(
     if report is not None:
         operator.log.info(
             "the release of this run, %s, is published already; nothing is done again",
-            storage.shown(output),
+            stores.shown(output),
         )
     return report
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError
 
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow.sdk import Context
 
-    from mondrian_ops.storage import Owner
+    from mondrian_ops.publish import Owner
 
 
 class SweepOperator(BaseOperator):
@@ -42,7 +42,7 @@ class SweepOperator(BaseOperator):
 
         Raises AirflowFailException, after the rest is swept, if some cannot be read or removed.
         """
-        from mondrian_ops import series, storage
+        from mondrian_ops import publish, series, stores
         from mondrian_ops.hooks.settings import allowed, keep_time, use_settings
 
         use_settings()
@@ -51,7 +51,7 @@ class SweepOperator(BaseOperator):
         failed = []
         for folder in allowed().outputs:
             try:
-                works = storage.sweep(folder, keep, partial(_needed, context["ti"], keep))
+                works = publish.sweep(folder, keep, partial(_needed, context["ti"], keep))
                 for swept in chain(works, series.sweep(folder, keep)):
                     level = logging.WARNING if swept.state == "forgotten" else logging.INFO
                     self.log.log(level, "%s", swept)
@@ -59,7 +59,7 @@ class SweepOperator(BaseOperator):
                     if swept.state == "failed":
                         failed.append(str(swept))
             except (MondrianOpsError, OSError) as error:
-                failed.append(f"{storage.shown(folder)}: {error}")
+                failed.append(f"{stores.shown(folder)}: {error}")
         if failed:
             raise AirflowFailException(f"working files may remain: {'; '.join(failed)}")
         return dict(states)

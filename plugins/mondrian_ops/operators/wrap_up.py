@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from mondrian_ops.core.dataset_name import dates_in
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
+from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.lean_imports import import_lean
 from mondrian_ops.operators import approval, questions
 from mondrian_ops.operators.anonymize_fragment import SUMMARIES
@@ -34,6 +33,7 @@ from mondrian_ops.operators.release_link import ReleaseLink
 from mondrian_ops.operators.release_records import ended, record, recorded_state, release_url
 from mondrian_ops.operators.released import released
 from mondrian_ops.progress import Lines
+from mondrian_ops.stores.dataset_name import dates_in
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from mondrian_ops import pipeline
     from mondrian_ops.catalogue.approvals import Asked
-    from mondrian_ops.core.job import Job
     from mondrian_ops.engines.handover import Summary
+    from mondrian_ops.job.job import Job
 
 
 class WrapUpOperator(MondrianOperator):
@@ -149,7 +149,7 @@ class WrapUpOperator(MondrianOperator):
         self, job: Job, work: str, summaries: list[Summary], context: Context
     ) -> dict[str, Any]:
         """Check the release for ``airflow tasks test``, and leave it unpublished."""
-        from mondrian_ops import storage
+        from mondrian_ops import stores
         from mondrian_ops.report import render_text
 
         self.outlets = []
@@ -159,19 +159,19 @@ class WrapUpOperator(MondrianOperator):
             "passes its check\n%s",
             render_text(report, 100),
         )
-        return _summary(storage.shown(str(job.output)), report)
+        return _summary(stores.shown(str(job.output)), report)
 
     def _again(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Announce a release that was published before this task was cleared; its summary."""
-        from mondrian_ops import storage
-        from mondrian_ops.core.job import Job
+        from mondrian_ops import stores
+        from mondrian_ops.job.job import Job
 
         self.release_url = release_url(context)
         if recorded_state(context).state not in ("published", "held") and not is_trial():
             with suppress(MondrianOpsError):  # an older version may have had other options
                 job = Job.from_dict(report["job"], paths_required=False)
                 self.release_url = record(context, job, report)
-        return self._told(storage.shown(str(report["job"]["output"])), report, context)
+        return self._told(stores.shown(str(report["job"]["output"])), report, context)
 
     def _own(self, summaries: Sequence[dict[str, Any]], work: str) -> list[Summary]:
         """The summaries of this release's fragments.
@@ -192,18 +192,18 @@ class WrapUpOperator(MondrianOperator):
     def _ask(
         self, job: Job, parked: approval.Parked, report: dict[str, Any], context: Context
     ) -> None:
-        from mondrian_ops import storage
+        from mondrian_ops import publish, stores
         from mondrian_ops.report import render_markdown, render_text
 
         # No task needs the original rows any more, and the answer may take days.
-        storage.WorkDir(parked.work).remove_fragments()
+        publish.WorkDir(parked.work).remove_fragments()
         parked.leave()
         self.release_url = record(context, job, report)
         approval.ask(
             context,
             job,
             parked=parked,
-            subject=f"Publish {storage.shown(str(job.output))}?",
+            subject=f"Publish {stores.shown(str(job.output))}?",
             body=render_markdown(report),
             stewards=self.stewards,
             link=self.release_url,
@@ -258,7 +258,7 @@ class WrapUpOperator(MondrianOperator):
 
         A notifier may take its time: there is nothing left to publish meanwhile.
         """
-        from mondrian_ops import pipeline, storage
+        from mondrian_ops import pipeline, stores
         from mondrian_ops.catalogue import approvals
         from mondrian_ops.hooks.settings import use_settings
 
@@ -269,7 +269,7 @@ class WrapUpOperator(MondrianOperator):
             pipeline.discard(parked.work)
             return
         with final_errors():
-            job = storage.load_job(parked.job)  # it need not be allowed any more
+            job = stores.load_job(parked.job)  # it need not be allowed any more
         staged = approval.staged_report(parked.work)
         report = ended(context, job, decision.decision, reason, staged, decision.reported)
         recorded = recorded_state(context)
@@ -281,10 +281,10 @@ class WrapUpOperator(MondrianOperator):
 
     def _concluded(self, job: Job, report: dict[str, Any], context: Context) -> dict[str, Any]:
         """Log, record, measure and announce the published release; return a summary."""
-        from mondrian_ops import storage
+        from mondrian_ops import stores
         from mondrian_ops.report import render_text, state_of
 
-        output = storage.shown(str(job.output))
+        output = stores.shown(str(job.output))
         self.log.info("%s\n%s", output, render_text(report, 100))
         self.release_url = record(context, job, report)
         count_release(context, job, state_of(report))
@@ -344,12 +344,12 @@ def _discarded(decision: approval.Decision) -> str:
 
 def _parts_of(summary: dict[str, Any]) -> list[Summary]:
     """The summaries that a task returned, or wrote to the working files."""
-    from mondrian_ops import storage
+    from mondrian_ops import publish
     from mondrian_ops.engines.handover import Summary
 
     if "summaries" not in summary:
         return [Summary.from_dict(summary)]
-    summaries = storage.WorkDir(summary["work"]).read_json(SUMMARIES)
+    summaries = publish.WorkDir(summary["work"]).read_json(SUMMARIES)
     return [Summary.from_dict(item) for item in summaries]
 
 

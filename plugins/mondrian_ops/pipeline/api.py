@@ -6,12 +6,12 @@ import tempfile
 import uuid
 from typing import Any
 
-from mondrian_ops import series, storage
-from mondrian_ops.core.errors import ApprovalError, InputError
-from mondrian_ops.core.job import Job
+from mondrian_ops import publish, series
 from mondrian_ops.engines import Engine, engine_of
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
+from mondrian_ops.errors import ApprovalError, InputError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.approval import Approve, refuse_without_users
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.pipeline.partition import partition
@@ -32,7 +32,7 @@ _NO_BOUNDARIES = (
 
 def discard(work: str) -> None:
     """Remove the working files of a run; nothing happens where there are none."""
-    storage.WorkDir(work).remove()
+    publish.WorkDir(work).remove()
 
 
 def run(
@@ -50,11 +50,11 @@ def run(
     _refuse_without_approver(job, approve)
     progress = progress or Display()
     engine = engine or engine_of(job)
-    work = storage.work_path(str(job.output), uuid.uuid4().hex)
+    work = publish.work_path(str(job.output), uuid.uuid4().hex)
     try:
         partition(job, work=work, progress=progress, engine=engine)
         if job.series is not None:  # the policies of rows that waited may require an approval
-            job = storage.WorkDir(work).job
+            job = publish.WorkDir(work).job
             refuse_without_users(job, work)
             _refuse_without_approver(job, approve)
         return wrap_up(
@@ -106,7 +106,7 @@ def anonymize_all(
 
 
 def _entered(work: str) -> Run:
-    run = Run(storage.WorkDir.attach(work))
+    run = Run(publish.WorkDir.attach(work))
     run.dataset  # noqa: B018 - raises StorageError where the working files cannot be read
     return run
 
@@ -118,12 +118,12 @@ def verify(job: Job, release: str) -> dict[str, Any]:
     "notes"}``. Where the job counts persons, k counts rows instead, since a release does not tell
     which rows belong to one person; a note says so.
     """
-    from mondrian_ops.core import verification
+    from mondrian_ops.verify import requirements
 
     counter = None
     with tempfile.TemporaryFile() as spill:
-        for file in storage.read_release(release):
-            counter = counter or verification.counter_of(
+        for file in publish.read_release(release):
+            counter = counter or requirements.counter_of(
                 job, file.columns, rows_only=True, spill=spill
             )
             counter.add(file.batches(counter.columns), file.name, columns=file.columns)
@@ -134,7 +134,7 @@ def verify(job: Job, release: str) -> dict[str, Any]:
         boundaries = None
         if job.series is not None and job.series.boundaries == "stable":
             boundaries = series.boundaries_of(release)
-        verdict = verification.check(count, job, hierarchies, rows_only=True, boundaries=boundaries)
+        verdict = requirements.check(count, job, hierarchies, rows_only=True, boundaries=boundaries)
     verdict = series.without_counterfeits(job, release, verdict, _counterfeits_of(job, release))
     notes = []
     if job.entity_id is not None:
@@ -155,7 +155,7 @@ def verify(job: Job, release: str) -> dict[str, Any]:
 
 def _counterfeits_of(job: Job, release: str) -> int | None:
     """How many rows of the release are made up, by its report; None where that is not known."""
-    report = storage.report_of(release)
+    report = publish.report_of(release)
     if report is None:
         return None if job.makes_up else 0
     try:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from mondrian_ops import publish
 from mondrian_ops import report as reports
-from mondrian_ops import storage
-from mondrian_ops.core.errors import ApprovalError, PrivacyError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.options import rows_of
+from mondrian_ops.errors import ApprovalError, PrivacyError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import rows_of
 from mondrian_ops.pipeline.report_builder import Report, is_held
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.outcome import HELD, REFUSED, REJECTED, WAITING
@@ -91,7 +91,7 @@ def refuse_without_users(job: Job, work: str | None = None) -> None:
 
     ``work``: the working files of the run, for the policies of rows that waited.
     """
-    required = storage.required(job, work)
+    required = publish.required(job, work)
     if job.may_ask and (required.four_eyes or required.approvers is not None):
         raise ApprovalError(
             f"approval: the policies {', '.join(map(repr, required.policies))} say who may approve "

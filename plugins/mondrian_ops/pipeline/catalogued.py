@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from mondrian_ops import series
-from mondrian_ops.core.job import Job
 from mondrian_ops.engines.run import Run
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.report_builder import Report, is_held
 
 

@@ -8,23 +8,23 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import columns_to_read, unlisted_columns
-from mondrian_ops.core.column_types import extension_name
-from mondrian_ops.core.errors import (
+from mondrian_ops import publish, stores, tables
+from mondrian_ops.cut.anonymizer import columns_to_read, unlisted_columns
+from mondrian_ops.data.column_types import extension_name
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.near_values import check_width, is_measurable, is_of_time
+from mondrian_ops.engines.handover import RunState
+from mondrian_ops.errors import (
     InputError,
     JobError,
     PrivacyError,
     UnattainableError,
     did_you_mean,
 )
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.near_values import check_width, is_measurable, is_of_time
-from mondrian_ops.core.singling_out import SingledOut, findings_of
-from mondrian_ops.core.widths import widths_of
-from mondrian_ops.engines.handover import RunState
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.widths import widths_of
 from mondrian_ops.report.raw_columns import undone
+from mondrian_ops.verify.singling_out import SingledOut, findings_of
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def hierarchies_of(job: Job, of_sensitive: bool = False) -> dict[str, Hierarchy]
     if not of_sensitive:
         files |= {q.name: q.hierarchy for q in job.quasi_identifiers if q.hierarchy is not None}
     trees = {
-        name: storage.read_hierarchy(storage.find_hierarchy(name, job.base_dir))
+        name: stores.read_hierarchy(stores.find_hierarchy(name, job.base_dir))
         for name in dict.fromkeys(files.values())
     }
     return {column: trees[name] for column, name in files.items()}
@@ -48,10 +48,10 @@ def open_input(
     job: Job,
     known: Mapping[str, str] | None = None,
     may_be_empty: bool = True,
-    gathered: storage.GatheredRows | None = None,
-) -> storage.Source:
+    gathered: tables.GatheredRows | None = None,
+) -> tables.Source:
     """The input of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
-    source = storage.open_source(
+    source = tables.open_source(
         str(job.input),
         job.named_columns,
         job.unlisted == "publish",
@@ -61,12 +61,12 @@ def open_input(
         known=known,
         gathered=gathered,
     )
-    storage.check_source(job, source)
+    publish.check_source(job, source)
     check_columns(job, source)
     return source
 
 
-def check_columns(job: Job, source: storage.Source) -> None:
+def check_columns(job: Job, source: tables.Source) -> None:
     """Raise JobError or InputError where the job does not fit the columns of its source."""
     names = source.schema.names
     roles = {
@@ -119,7 +119,7 @@ def _refuse_types_of_others(job: Job, names: Sequence[str]) -> None:
             raise JobError(f"types: the input has no column {column!r}{hint}; remove it")
 
 
-def _refuse_widths(job: Job, source: storage.Source) -> None:
+def _refuse_widths(job: Job, source: tables.Source) -> None:
     """Raise JobError for a width that the values of its column do not have."""
     for name, width in widths_of(job.l_width).items():
         check_width(name, source.schema.field(name).type, width)
@@ -201,7 +201,7 @@ def warn_of_undone(findings: Sequence[Mapping[str, Any]]) -> None:
         _log.warning("%s", text)
 
 
-def warn_of_numbers(job: Job, source: storage.Source) -> None:
+def warn_of_numbers(job: Job, source: tables.Source) -> None:
     """Log a warning for each number or date whose values ``l`` counts, however close they are."""
     for name in job.sensitive if job.l is not None else ():
         if name not in job.l_width and is_measurable(source.schema.field(name).type):

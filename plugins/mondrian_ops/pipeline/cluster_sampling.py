@@ -18,23 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.anonymizer import Anonymizer
-from mondrian_ops.core import verification
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_sections import Partitioning
-from mondrian_ops.core.profile import profiled_columns
-from mondrian_ops.core.release_count import PartCount, ReleaseCount
-from mondrian_ops.core.release_labels import labels_of_job
+from mondrian_ops import publish
+from mondrian_ops.cut import planning
+from mondrian_ops.cut.anonymizer import Anonymizer
+from mondrian_ops.data.profile import profiled_columns
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.scan import Counting, SampledRows
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.sections import Partitioning
 from mondrian_ops.progress import Progress
-from mondrian_ops.storage.batch_sizes import BATCH_ROWS
+from mondrian_ops.tables.batch_sizes import BATCH_ROWS
+from mondrian_ops.verify import requirements
+from mondrian_ops.verify.counts import PartCount, ReleaseCount
+from mondrian_ops.verify.labels import labels_of_job
 
 _PILOT = "pilot.arrow"
 _DRAWN = "drawn.json"
@@ -69,7 +69,7 @@ def draw(dataset: Dataset, size: Size, work: str, progress: Progress) -> Sample:
 
     Takes two passes over the source: one for profile and plan, one for the rows.
     """
-    run = Run(storage.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
+    run = Run(publish.WorkDir(work), replace(dataset, job=_lenient(dataset.job, size)))
     run.dataset.save(run.work)
     rows = dataset.source.rows
     with dataset.source.unchanged():
@@ -86,7 +86,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
 
     Raises PrivacyError where the dataset cannot satisfy the criteria.
     """
-    run = Run(storage.WorkDir(work))
+    run = Run(publish.WorkDir(work))
     # Losses are measured on what is published: text says more than bounds do.
     job = replace(job, interval_style="text")
     anonymizer, profile = _anonymizer(job, run), run.draft.profile
@@ -98,19 +98,19 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         run.dataset.hierarchies,
         profile.pointed,
     )
-    fragments = [storage.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
+    fragments = [publish.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     parts, counter = list[PartCount](), None
     merged = list(_merged(anonymizer, fragments))
     threads = at_once(max((rows.num_rows for rows in merged), default=0))
     for released, *_ in in_threads(anonymizer.release, merged, threads):
-        counter = counter or verification.counter_of(job, released.column_names, labels=labels)
+        counter = counter or requirements.counter_of(job, released.column_names, labels=labels)
         parts.append(counter.add(released))
     if counter is None:
         raise PrivacyError(
             "the sampled fragments together do not meet the requirements; lower k or l, or raise t"
         )
     count = counter.result()
-    verdict = verification.check(count, job)
+    verdict = requirements.check(count, job)
     if not verdict.passed:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
     share = len(fragments) / run.draft.plan.leaves
@@ -161,7 +161,7 @@ def _keep(run: Run, leaves: Sequence[int], progress: Progress) -> int:
     wanted, seen, kept = set(leaves), 0, 0
     read = source.batches(columns, batch_rows=shared_rows(BATCH_ROWS), lists=False)
     batches = _passing(pilot, read)
-    with storage.FragmentWriter(run.work) as writer:
+    with publish.FragmentWriter(run.work) as writer:
         for counts, routed in in_threads(counting.count, counting.blocks(batches)):
             for leaf, rows in routed:
                 if leaf in wanted:
@@ -211,7 +211,7 @@ def _figures(
     rows: int,
     parts: Sequence[PartCount],
     count: ReleaseCount,
-    verdict: verification.Verdict,
+    verdict: requirements.Verdict,
 ) -> dict[str, Any]:
     scale = rows / count.rows
     values = count.rows * len(job.quasi_identifiers)

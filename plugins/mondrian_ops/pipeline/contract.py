@@ -15,8 +15,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mondrian_ops import catalogue, series, storage
-from mondrian_ops.core.contract import (
+from mondrian_ops import catalogue, publish, series, stores, tables
+from mondrian_ops.data.contract import (
     Change,
     Column,
     Contract,
@@ -25,8 +25,8 @@ from mondrian_ops.core.contract import (
     contract_of,
     named_types,
 )
-from mondrian_ops.core.errors import InputError, PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import InputError, PrivacyError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.outcome import now
 
@@ -68,7 +68,7 @@ class _Compared(NamedTuple):
         ]
 
 
-def held(dataset: Dataset, work: storage.WorkDir) -> Dataset:
+def held(dataset: Dataset, work: publish.WorkDir) -> Dataset:
     """The dataset with its contract, after it was compared with that of the last release.
 
     Raises PrivacyError where it differs and nobody has accepted that; StorageError where no
@@ -130,7 +130,7 @@ def accept(change_id: str, by: str, *, output: str = "", below: str = "") -> Ref
     _log.info(
         "contract: the change %s of %s was accepted by %s, %s: %s",
         change_id,
-        storage.shown(accepted.output),
+        stores.shown(accepted.output),
         accepted.by,
         accepted.at,
         Change.text_of(accepted.changes),
@@ -138,7 +138,7 @@ def accept(change_id: str, by: str, *, output: str = "", below: str = "") -> Ref
     return accepted
 
 
-def _empty(source: storage.Source, columns: Contract, last: Contract) -> Sequence[str]:
+def _empty(source: tables.Source, columns: Contract, last: Contract) -> Sequence[str]:
     """The columns without any value; a column of texts is only looked at if it was none before."""
     if source.format == "csv":
         return source.empty
@@ -163,7 +163,7 @@ def _settle(name: str) -> None:
 
 
 def _compared(
-    connection: sa.Connection, job: Job, work: storage.WorkDir, columns: Contract
+    connection: sa.Connection, job: Job, work: publish.WorkDir, columns: Contract
 ) -> _Compared:
     """The columns beside those of the last release, and of that of the night before."""
     from mondrian_ops.catalogue import contracts
@@ -177,7 +177,7 @@ def _compared(
     return _Compared(completed(columns, last.columns), last, differing)
 
 
-def _places(job: Job, source: storage.Source, compared: _Compared) -> list[str]:
+def _places(job: Job, source: tables.Source, compared: _Compared) -> list[str]:
     """Where CSV files have the first value that is none of the type that its column had."""
     before = {} if compared.last is None else named_types(compared.last.columns)
     found = []
@@ -189,7 +189,7 @@ def _places(job: Job, source: storage.Source, compared: _Compared) -> list[str]:
             continue
         types = {**job.types, change.name: kind}
         try:
-            storage.open_source(source.url, [change.name], False, True, types, job.csv)
+            tables.open_source(source.url, [change.name], False, True, types, job.csv)
         except InputError as error:
             if error.where:
                 found.append(
@@ -207,7 +207,7 @@ def _refusal(
     output = series.output_of(job)
     name = series.name_of_series(output)
     change_id = contracts.refuse(connection, name, compared.changes, output, now())
-    last = "" if compared.last is None else f" ({storage.shown(compared.last.output)})"
+    last = "" if compared.last is None else f" ({stores.shown(compared.last.output)})"
     missing = ""
     if places:
         missing = (
@@ -217,7 +217,7 @@ def _refusal(
         "schema: the drop is refused and not published, because its columns are not those of the "
         f"last release of the dataset{last}: {Change.text_of(compared.changes)}{missing}; deliver "
         "it as before; or, if this is right, accept the change with `python -m mondrian_ops "
-        f"contract accept {storage.shown(str(job.output))} {change_id}` and run again, or trigger "
+        f"contract accept {stores.shown(str(job.output))} {change_id}` and run again, or trigger "
         f"mondrian_nightly with accept: {change_id}"
     )
 
@@ -242,7 +242,7 @@ def note(contract: Mapping[str, Any], report: Report) -> None:
 
 
 @contextmanager
-def recorded(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> Iterator[None]:
+def recorded(job: Job, work: publish.WorkDir, contract: Mapping[str, Any]) -> Iterator[None]:
     """Make the contract of the release that of its dataset around the block, which publishes it.
 
     Raises PrivacyError, before the block, where another drop was released meanwhile from which this
@@ -256,7 +256,7 @@ def recorded(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> It
         yield
 
 
-def confirm(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> None:
+def confirm(job: Job, work: publish.WorkDir, contract: Mapping[str, Any]) -> None:
     """Confirm the publication of an attempt that was killed after it published."""
     from mondrian_ops.catalogue import contracts, publication
 
@@ -265,7 +265,7 @@ def confirm(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> Non
     publication.confirm(catalogue.current(), scope, work.token, noted)
 
 
-def _intention(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> Intention:
+def _intention(job: Job, work: publish.WorkDir, contract: Mapping[str, Any]) -> Intention:
     from mondrian_ops.catalogue import contracts
 
     name = series.name_of_series(str(job.output))
@@ -285,7 +285,7 @@ def _intention(job: Job, work: storage.WorkDir, contract: Mapping[str, Any]) -> 
 
 def _noted(
     job: Job,
-    work: storage.WorkDir,
+    work: publish.WorkDir,
     contract: Mapping[str, Any],
     connection: sa.Connection,
     accepted: str | None = None,

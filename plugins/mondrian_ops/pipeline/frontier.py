@@ -13,13 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from mondrian_ops import publish, stores, tables
 from mondrian_ops import report as reports
-from mondrian_ops import storage
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.options import shown
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.run import Dataset
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import shown
 from mondrian_ops.pipeline import cluster_sampling
 from mondrian_ops.pipeline.api import discard, run
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
@@ -84,7 +84,7 @@ def draw(
     rows: int | None = None,
     rate: float | None = None,
     progress: Progress | None = None,
-    owner: storage.Owner | None = None,
+    owner: publish.Owner | None = None,
 ) -> Sample:
     """Decide which rows the points are measured on, and copy them to the working files ``work``.
 
@@ -95,14 +95,14 @@ def draw(
     for point in grid:
         job_at(job, point)
     others = job.unlisted == "publish"
-    source = storage.open_source(
+    source = tables.open_source(
         str(job.input), job.named_columns, others, types=job.types, csv=job.csv
     )
     check_columns(job, source)
     dataset = Dataset(job, source, hierarchies_of(job))
     wanted = _wanted(source.rows, rows, rate)
     size = cluster_sampling.size_of(source.rows, wanted, max(point["k"] for point in grid))
-    directory = storage.WorkDir(work)
+    directory = publish.WorkDir(work)
     directory.create(owner)
     try:
         directory.note_job(job)
@@ -140,7 +140,7 @@ def gather(job: Job, sample: Sample, measured: Iterable[Mapping[str, Any]]) -> d
     return {
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "input": storage.shown(str(job.input)),
+        "input": stores.shown(str(job.input)),
         "algorithm": job.algorithm,
         "cut": job.cut,
         "quasi_identifiers": list(job.quasi_identifier_names),
@@ -158,16 +158,16 @@ def folder_of(job: Job, output: str | None = None, made_by: str | None = None) -
 
     Raises StorageError where a release lies there, JobError where ``made_by`` may not write.
     """
-    folder = storage.resolved(output or f"{str(job.output).rstrip('/')}_frontier")
-    storage.check_location("folder", folder, writing=True)
+    folder = stores.resolved(output or f"{str(job.output).rstrip('/')}_frontier")
+    stores.check_location("folder", folder, writing=True)
     refuse_foreign(folder, made_by)
     try:
-        names = storage.names_in(folder)
+        names = stores.names_in(folder)
     except FileNotFoundError:
         return folder
     if "_SUCCESS" in names:
         raise StorageError(
-            f"{storage.shown(folder)}: holds a release, and nothing else may be written into it; "
+            f"{stores.shown(folder)}: holds a release, and nothing else may be written into it; "
             "choose another directory for the frontier"
         )
     return folder
@@ -175,12 +175,12 @@ def folder_of(job: Job, output: str | None = None, made_by: str | None = None) -
 
 def write(frontier: Mapping[str, Any], folder: str) -> list[str]:
     """Write table and pictures into ``folder``, over those of an earlier frontier; their paths."""
-    store, path = storage.filesystem(folder)
+    store, path = stores.filesystem(folder)
     store.create_dir(path, recursive=True)
     written = []
     for name, content in reports.frontier_files(frontier).items():
-        written.append(storage.joined(folder, name))
-        storage.write_file(written[-1], content)
+        written.append(stores.joined(folder, name))
+        stores.write_file(written[-1], content)
     return written
 
 
@@ -194,7 +194,7 @@ def trace(
 ) -> dict[str, Any]:
     """Draw rows, measure every point on them, gather the points, and remove the working files."""
     progress = progress or Display()
-    work = storage.work_path(str(job.output), uuid.uuid4().hex)
+    work = publish.work_path(str(job.output), uuid.uuid4().hex)
     measured: list[dict[str, Any]] = []
     try:
         sample = draw(job, grid, work=work, rows=rows, rate=rate, progress=progress)
@@ -240,9 +240,9 @@ def _wanted(rows: int, requested: int | None, rate: float | None) -> int:
 
 def _whole(job: Job, work: str, progress: Progress | None) -> dict[str, Any]:
     """The figures of a run over all rows, whose release is removed."""
-    place = storage.joined(work, f"k{job.k}-l{job.l or 1:g}")
+    place = stores.joined(work, f"k{job.k}-l{job.l or 1:g}")
     try:
-        report = run(replace(job, output=storage.joined(place, "release")), progress)
+        report = run(replace(job, output=stores.joined(place, "release")), progress)
     finally:
         discard(place)
     return {

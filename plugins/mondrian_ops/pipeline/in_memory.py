@@ -11,16 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from mondrian_ops import report as reports
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import columns_to_read
-from mondrian_ops.core import verification
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_sections import Partitioning
+from mondrian_ops import stores, tables
+from mondrian_ops.cut.anonymizer import columns_to_read
 from mondrian_ops.engines import class_samples
 from mondrian_ops.engines.memory import MemoryEngine, TableSource
 from mondrian_ops.engines.run import Dataset, Run
-from mondrian_ops.engines.tables_in_memory import callers_table, name_of
+from mondrian_ops.errors import JobError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.sections import Partitioning
 from mondrian_ops.pipeline.approval import Approve, approver, asks, rejected
 from mondrian_ops.pipeline.checks import (
     check_columns,
@@ -34,6 +32,8 @@ from mondrian_ops.pipeline.partition import steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged
 from mondrian_ops.report.outcome import PUBLISHED
+from mondrian_ops.tables.in_memory import callers_table, name_of
+from mondrian_ops.verify import requirements
 
 
 def anonymize(
@@ -62,7 +62,7 @@ def anonymize(
     columns = columns_to_read(job, callers.names)
     read = callers.read(columns)
     types = {name: kind for name, kind in job.types.items() if name in columns}
-    typed = storage.in_types(read, types, job.csv)
+    typed = tables.in_types(read, types, job.csv)
     changed = [name for name in columns if _differ(read[name], typed[name])]
     declared = pa.schema([each for each in callers.declared if each.name not in changed])
     source = replace(TableSource.of(typed, callers.index, declared), types=types)
@@ -98,7 +98,7 @@ def anonymize(
     (summary,) = engine.anonymize(run, state.fragments)
     anonymized = time.perf_counter()
     released, persons = engine.released.table, engine.released.persons
-    counter = verification.counter_of(job, released.column_names, labels=run.labels)
+    counter = requirements.counter_of(job, released.column_names, labels=run.labels)
     part = counter.add(released, persons=persons)
     count = counter.result()
     sample = class_samples.sample_of(run, source.table, engine.released)
@@ -114,7 +114,7 @@ def anonymize(
             timings_s={"partition": divided - started},
         ),
         [summary],
-        verification.check(count, job, hierarchies),
+        requirements.check(count, job, hierarchies),
         count,
         [part],
         started=anonymized,
@@ -137,8 +137,8 @@ def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job
         return job
     if isinstance(job, Mapping):
         return Job.from_dict(_by_name(job), paths_required=False)
-    path = storage.resolved(os.fspath(job))
-    read = Job.from_dict(storage.read_job(path), where=path, paths_required=False)
+    path = stores.resolved(os.fspath(job))
+    read = Job.from_dict(stores.read_job(path), where=path, paths_required=False)
     return replace(read, base_dir=os.path.dirname(os.path.abspath(path)))
 
 

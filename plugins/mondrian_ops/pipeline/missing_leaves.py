@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mondrian_ops.core.errors import JobError, did_you_mean
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import no_leaf
+from mondrian_ops.data.profile import no_leaf
+from mondrian_ops.errors import JobError, did_you_mean
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.checks import hierarchies_of, open_input
 from mondrian_ops.pipeline.contract import known_types
 

@@ -19,18 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish, stores, tables
 from mondrian_ops.catalogue import secret_key
-from mondrian_ops.core.dataset_name import dataset_name
-from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.policy import folded
-from mondrian_ops.core.sketch import Sketch
-from mondrian_ops.core.values import text_of
+from mondrian_ops.data.encoding import as_array
+from mondrian_ops.data.sketch import Sketch
+from mondrian_ops.data.values import text_of
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.policy import folded
 from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.outcome import now
+from mondrian_ops.stores.dataset_name import dataset_name
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -80,7 +80,7 @@ class Comparison:
     ``pending`` the intentions that may become releases of the same people.
     """
 
-    def __init__(self, job: Job, work: storage.WorkDir) -> None:
+    def __init__(self, job: Job, work: publish.WorkDir) -> None:
         drop = work.read_json(_SKETCH)
         self._by, self._people = drop["by"], Sketch.from_json(drop["sketch"])
         self._where = job.population or "", work.root
@@ -157,7 +157,7 @@ def key_of(job: Job) -> bytes | None:
     return catalogue.current().key if job.compares_people else None
 
 
-def choose_columns(job: Job, source: storage.Source, work: storage.WorkDir) -> None:
+def choose_columns(job: Job, source: tables.Source, work: publish.WorkDir) -> None:
     """Note which columns tell the people of the drop apart, where the job compares them.
 
     They are those that a policy names, the entity's, the identifiers or all. This is for
@@ -169,7 +169,7 @@ def choose_columns(job: Job, source: storage.Source, work: storage.WorkDir) -> N
         work.write_json(_COLUMNS, _telling_apart(job, source.schema))
 
 
-def sketch(source: storage.Source, work: storage.WorkDir, key: bytes | None) -> None:
+def sketch(source: tables.Source, work: publish.WorkDir, key: bytes | None) -> None:
     """Write the sketch of the drop's people to the working files, unless there is no ``key``."""
     if key is None:
         return
@@ -181,14 +181,14 @@ def sketch(source: storage.Source, work: storage.WorkDir, key: bytes | None) -> 
     work.write_json(_SKETCH, {"by": columns, "key": fingerprint, "sketch": whole.to_json()})
 
 
-def is_sketched(work: storage.WorkDir) -> bool:
+def is_sketched(work: publish.WorkDir) -> bool:
     """Whether it is done: rows that waited in a series are not the drop's, copies lack columns."""
-    return _SKETCH in storage.names_in(work.root)
+    return _SKETCH in stores.names_in(work.root)
 
 
 def _telling_apart(job: Job, schema: pa.Schema) -> list[str]:
     """The columns that tell people apart: a policy's, the entity's, the identifiers or all."""
-    by_policy = storage.required(job).people_by
+    by_policy = publish.required(job).people_by
     if by_policy:
         columns = [_named(job, name) for name in sorted(by_policy, key=folded)]
         if without := [name for name in columns if not _has_text(schema.field(name).type)]:
@@ -249,13 +249,13 @@ def _sketch_of(batch: pa.RecordBatch, key: bytes) -> Sketch:
     return Sketch.of(least, people.field("counts").to_numpy())
 
 
-def refuse(job: Job, work: storage.WorkDir) -> None:
+def refuse(job: Job, work: publish.WorkDir) -> None:
     """Raise PrivacyError where the job refuses overlaps and there is one, or may be."""
     if job.overlap == "refuse":
         _refuse(_compared(job, work))
 
 
-def note(job: Job, work: storage.WorkDir, report: Report) -> None:
+def note(job: Job, work: publish.WorkDir, report: Report) -> None:
     """Add overlaps, and releases that could not be compared, to the report and the log.
 
     Raises PrivacyError where the job refuses overlaps and there is one, or may be.
@@ -276,7 +276,7 @@ def note(job: Job, work: storage.WorkDir, report: Report) -> None:
         report["notes"].append(text)
 
 
-def _compared(job: Job, work: storage.WorkDir) -> Comparison:
+def _compared(job: Job, work: publish.WorkDir) -> Comparison:
     comparison = Comparison(job, work)
     comparison.read_on()
     return comparison
@@ -294,7 +294,7 @@ def _refuse(comparison: Comparison, report: Report | None = None) -> None:
 
 
 @contextmanager
-def recorded(job: Job, work: storage.WorkDir) -> Iterator[None]:
+def recorded(job: Job, work: publish.WorkDir) -> Iterator[None]:
     """Record a publication: its intention is durable before the release is published.
 
     A release that is refused for good leaves nothing. Without the catalogue nothing is published,
@@ -322,7 +322,7 @@ def recorded(job: Job, work: storage.WorkDir) -> Iterator[None]:
 
 
 def _intention(
-    job: Job, work: storage.WorkDir, noted: Callable[[sa.Connection], Intention]
+    job: Job, work: publish.WorkDir, noted: Callable[[sa.Connection], Intention]
 ) -> Intention:
     """The intention to publish, noted unless the job refuses who is released or may be."""
     opened, comparison = catalogue.current(), Comparison(job, work)
@@ -339,7 +339,7 @@ def _intention(
 def _give_way(pending: Sequence[Intention]) -> None:
     """Raise OSError where others may be publishing people of this drop."""
     if pending:
-        files = sorted({storage.shown(each.work) for each in pending})
+        files = sorted({stores.shown(each.work) for each in pending})
         raise OSError(
             f"overlap: {len(files)} other run(s) may be publishing people of this drop right now; "
             "nothing is published; run again when they are done. If one of them was killed, remove "
@@ -347,7 +347,7 @@ def _give_way(pending: Sequence[Intention]) -> None:
         )
 
 
-def confirm(job: Job, work: storage.WorkDir) -> None:
+def confirm(job: Job, work: publish.WorkDir) -> None:
     """Confirm the publication of an attempt that was killed after it published."""
     if not job.compares_people:
         return
@@ -357,13 +357,13 @@ def confirm(job: Job, work: storage.WorkDir) -> None:
     publication.confirm(catalogue.current(), people.SCOPE, work.token, noted)
 
 
-def _noted(job: Job, work: storage.WorkDir, connection: sa.Connection) -> Intention:
+def _noted(job: Job, work: publish.WorkDir, connection: sa.Connection) -> Intention:
     """Note the intention to publish, with the drop's people."""
     from mondrian_ops.catalogue import people, publication
 
     drop, output = work.read_json(_SKETCH), str(job.output)
-    if storage.is_local(output):
-        output = os.path.abspath(storage.local_path(output))
+    if stores.is_local(output):
+        output = os.path.abspath(stores.local_path(output))
     intention = publication.intend(
         connection, people.SCOPE, token=work.token, work=work.root, output=output, time=now()
     )
@@ -372,7 +372,7 @@ def _noted(job: Job, work: storage.WorkDir, connection: sa.Connection) -> Intent
         intention,
         population=job.population or "",
         by=drop["by"],
-        dataset=dataset_name(storage.shown(str(job.output))),
+        dataset=dataset_name(stores.shown(str(job.output))),
         people=Sketch.from_json(drop["sketch"]),
     )
     return intention

@@ -17,25 +17,25 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from mondrian_ops import series, storage
-from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.anonymizer import columns_to_read
-from mondrian_ops.algorithms.fragment_merging import merge_small, merge_split_classes
-from mondrian_ops.algorithms.planning import LeafCounts, Slots
-from mondrian_ops.algorithms.recoding import (
+from mondrian_ops import publish, series, tables
+from mondrian_ops.cores import available_cores
+from mondrian_ops.cut import planning
+from mondrian_ops.cut.anonymizer import columns_to_read
+from mondrian_ops.cut.fragment_merging import merge_small, merge_split_classes
+from mondrian_ops.cut.plan import Plan
+from mondrian_ops.cut.planning import LeafCounts, Slots
+from mondrian_ops.cut.recoding import (
     Recoding,
     choose_recoding,
     first_phase_parts,
     two_phase,
 )
-from mondrian_ops.core.dependencies import confirmed
-from mondrian_ops.core.errors import UnattainableError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.plan import Plan
-from mondrian_ops.cores import available_cores
+from mondrian_ops.data.disclosing_columns import confirmed
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.errors import UnattainableError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.checks import (
     check_rows,
     column_roles,
@@ -64,7 +64,7 @@ def partition(
     progress: Progress | None = None,
     engine: Engine | None = None,
     made_by: str | None = None,
-    owner: storage.Owner | None = None,
+    owner: publish.Owner | None = None,
     slots: int | None = None,
     recode: bool = True,
     requested: Mapping[str, str | None] | None = None,
@@ -110,7 +110,7 @@ def plan(
     run = Run(None, _opened(job))
     if not engine.remote:
         return list(steps(run, engine, progress, "pushdown").fragments)
-    work = storage.WorkDir(storage.work_path(str(job.output), uuid.uuid4().hex))
+    work = publish.WorkDir(publish.work_path(str(job.output), uuid.uuid4().hex))
     try:
         work.create()
         run.dataset.save(work)
@@ -124,7 +124,7 @@ def begin(
     work: str,
     made_by: str | None = None,
     slots: int | None = None,
-    owner: storage.Owner | None = None,
+    owner: publish.Owner | None = None,
     requested: Mapping[str, str | None] | None = None,
 ) -> Run:
     """Check the job against its input and output, and make the working files.
@@ -132,17 +132,17 @@ def begin(
     They have all that :func:`divide` needs, so that a machine without the job's file and its
     hierarchies can call it. Raises as :func:`partition` does.
     """
-    storage.check_output(str(job.input), str(job.output))
+    publish.check_output(str(job.input), str(job.output))
     refuse_replacing(job, made_by)
     series.refuse_beside(job)
     if job.series is not None:
         series.check_new(job)
-    directory = storage.WorkDir(work)
+    directory = publish.WorkDir(work)
     # Before all that takes long, so that a stale attempt notices. Under the lock, since a stale
     # attempt may be publishing the working files that this removes.
-    with storage.publication_lock(str(job.output)):
+    with publish.publication_lock(str(job.output)):
         directory.create(owner)
-    replaced = storage.current_token(str(job.output))
+    replaced = publish.current_token(str(job.output))
     directory.note_replaced(replaced, made_by=made_by, **(requested or {}))
     directory.note_job(job)
     types: dict[str, str] = {}
@@ -426,7 +426,7 @@ def specialize_part(part: Part) -> PartSummary:
     A retry writes the same level again. Raises StorageError where the working files vanished.
     """
     started = time.perf_counter()
-    run = Run(storage.WorkDir.attach(part.work))
+    run = Run(publish.WorkDir.attach(part.work))
     level = two_phase(run.anonymizer).first(run.frequencies, part.part)
     run.save_level(part.part, level)
     return PartSummary(
@@ -447,7 +447,7 @@ def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     the criteria, StorageError where working files vanished.
     """
     started = time.perf_counter()
-    run = Run(storage.WorkDir.attach(work))
+    run = Run(publish.WorkDir.attach(work))
     state = run.state
     if state.recoding is None:
         levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
@@ -470,21 +470,21 @@ def _to_map(run: Run) -> list[Fragment]:
     return list(fragments)
 
 
-def _gathered(job: Job, work: storage.WorkDir) -> storage.GatheredRows | None:
+def _gathered(job: Job, work: publish.WorkDir) -> tables.GatheredRows | None:
     """What may copy the rows of the job's input to the working files.
 
     A series makes a pool of them, Spark reads many files at once, and ``pushdown`` writes no rows.
     """
     if job.series is not None or job.engine == "spark" or job.retrieval == "pushdown":
         return None
-    return storage.GatheredRows(work.path(storage.ROWS), partial(columns_to_read, job))
+    return tables.GatheredRows(work.path(publish.ROWS), partial(columns_to_read, job))
 
 
 def _opened(
     job: Job,
     slots: int | None = None,
     known: Mapping[str, str] | None = None,
-    gathered: storage.GatheredRows | None = None,
+    gathered: tables.GatheredRows | None = None,
 ) -> Dataset:
     """The dataset of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
     holds = job.series is not None and job.series.holds

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.widths import as_width
+from mondrian_ops import publish, stores
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.widths import as_width
 from mondrian_ops.report.statements import MAX_NAMES, maker, promise
 
 # How a column is published, in ascending order of detail.
@@ -29,10 +29,10 @@ Report = Mapping[str, Any]
 def refuse_foreign(output: str, made_by: str | None) -> None:
     """Raise JobError if, by the policies, others write to the output than this maker."""
     dag_id = (made_by or "").partition("/")[0]
-    for rule in storage.output_rules(output) or ():
+    for rule in stores.output_rules(output) or ():
         if rule.dags and not any(fnmatchcase(dag_id, pattern) for pattern in rule.dags):
             raise JobError(
-                f"output: {storage.shown(output)} belongs to the DAGs {', '.join(rule.dags)} by "
+                f"output: {stores.shown(output)} belongs to the DAGs {', '.join(rule.dags)} by "
                 f"the policies, not to {maker(made_by)}; choose another output, or have an "
                 "administrator add the DAG"
             )
@@ -52,15 +52,15 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
     allowed = _replaceable(output)
     if job.replace == "any" and allowed != "any":
         raise JobError(
-            f"replace: any is not allowed at {storage.shown(output)} by the policies; remove it, "
+            f"replace: any is not allowed at {stores.shown(output)} by the policies; remove it, "
             "or have an administrator allow it for this location"
         )
-    current = None if job.replace == "any" else storage.report_of(output)
+    current = None if job.replace == "any" else publish.report_of(output)
     if current is None:
         return
     if allowed == "never":
         raise StorageError(
-            f"output: {storage.shown(output)} holds a release, and the policies let none be "
+            f"output: {stores.shown(output)} holds a release, and the policies let none be "
             "replaced there; choose another `output`"
         )
     reasons = weaknesses(job, current)
@@ -70,7 +70,7 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
         remedy = ", or set replace: any" if allowed == "any" else ""
         whose = f"of {maker(current['made_by'])} " if "made_by" in current else ""
         raise StorageError(
-            f"output: {storage.shown(str(job.output))} holds a release {whose}with "
+            f"output: {stores.shown(str(job.output))} holds a release {whose}with "
             f"{promise(_job_of(current))}, which a release of {maker(made_by)} with "
             f"{promise(job.to_dict())} may not replace: {'; '.join(reasons)}; choose another "
             f"`output`{remedy}"
@@ -79,7 +79,7 @@ def refuse_replacing(job: Job, made_by: str | None) -> None:
 
 def _replaceable(output: str) -> str:
     """Which releases at an output may be replaced at most: never, same or any."""
-    rules = storage.output_rules(output)
+    rules = stores.output_rules(output)
     if rules is None:
         return "any"
     return min((rule.replace for rule in rules), key=REPLACEABLE.index, default="same")
@@ -87,7 +87,7 @@ def _replaceable(output: str) -> str:
 
 def replaced_by(job: Job) -> dict[str, Any]:
     """The release that this one would replace, for its approver; empty where there is none."""
-    current = storage.report_of(str(job.output))
+    current = publish.report_of(str(job.output))
     if current is None:
         return {}
     job_before = _job_of(current)

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
-from mondrian_ops import storage
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.pool import as_shown
+from mondrian_ops import stores
+from mondrian_ops.data.pool import as_shown
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
+from mondrian_ops.job.job import Job
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 from mondrian_ops.report.raw_columns import singled_out
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
-    from mondrian_ops.core import verification
-    from mondrian_ops.core.release_count import ReleaseCount
+    from mondrian_ops.cut.boundary_fitting import NightBoundaries
+    from mondrian_ops.verify import requirements
+    from mondrian_ops.verify.counts import ReleaseCount
 
 Report = dict[str, Any]
 
@@ -27,7 +27,7 @@ def assembled(
     state: RunState,
     summaries: Sequence[Recounted],
     count: ReleaseCount,
-    verdict: verification.Verdict,
+    verdict: requirements.Verdict,
     wrap_up_s: float,
     maker: Mapping[str, str | None] | None = None,
     night: Night | None = None,
@@ -45,7 +45,7 @@ def assembled(
     shown = job.to_dict()
     for key in ("input", "output"):
         if shown.get(key):
-            shown[key] = storage.shown(shown[key])
+            shown[key] = stores.shown(shown[key])
     return reports.build(
         job=shown,
         rows=rows if night is None else _of_night(rows, night, waiting, job.k),
@@ -112,7 +112,7 @@ def _night(
     )
     shared = {} if boundaries is None else {"boundaries": _shared(boundaries)}
     return {
-        "name": storage.shown(night.series),
+        "name": stores.shown(night.series),
         "night": night.number,
         **shared,
         "waited": waited,

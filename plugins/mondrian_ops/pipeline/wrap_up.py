@@ -18,16 +18,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mondrian_ops import publish as publishing
 from mondrian_ops import report as reports
-from mondrian_ops import series, storage
-from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.release_loss import nothing_lost, with_hidden
+from mondrian_ops import series, stores
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.class_samples import written_figures
 from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
+from mondrian_ops.errors import InputError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import catalogued
 from mondrian_ops.pipeline.approval import (
     Approval,
@@ -48,13 +48,14 @@ from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
 from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.report.outcome import PUBLISHED
+from mondrian_ops.verify.loss import nothing_lost, with_hidden
 
 if TYPE_CHECKING:
-    from mondrian_ops.algorithms.boundary_fitting import NightBoundaries
-    from mondrian_ops.core import verification
-    from mondrian_ops.core.hierarchy import Hierarchy
-    from mondrian_ops.core.release_count import PartCount, ReleaseCount
+    from mondrian_ops.cut.boundary_fitting import NightBoundaries
+    from mondrian_ops.data.hierarchy import Hierarchy
     from mondrian_ops.engines.release_check import Counted
+    from mondrian_ops.verify import requirements
+    from mondrian_ops.verify.counts import PartCount, ReleaseCount
 
 
 class Checked(NamedTuple):
@@ -117,16 +118,16 @@ def published_report(job: Job, work: str) -> Report | None:
 
     Raises StorageError when the working files vanished.
     """
-    directory = storage.WorkDir.attach(work)
-    if not storage.published(str(job.output), directory.token):
+    directory = publishing.WorkDir.attach(work)
+    if not publishing.published(str(job.output), directory.token):
         return _held_report(job, directory)
-    storage.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
-    report = reports.parsed(storage.read_file(f"{job.output}/{reports.JSON_NAME}"))
+    publishing.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
+    report = reports.parsed(stores.read_file(f"{job.output}/{reports.JSON_NAME}"))
     catalogued.confirm(job, Run(directory), report)
     return report
 
 
-def _held_report(job: Job, directory: storage.WorkDir) -> Report | None:
+def _held_report(job: Job, directory: publishing.WorkDir) -> Report | None:
     """The report of a night that published nothing and is over; None if it is not."""
     if job.series is None or not series.was_held(directory.token):
         return None
@@ -152,7 +153,7 @@ def check(
     """
     progress = progress or Display()
     started = time.perf_counter()
-    directory = storage.WorkDir.attach(work)
+    directory = publishing.WorkDir.attach(work)
     run = Run(directory)
     state = run.state
     summaries = sorted(summaries, key=lambda summary: summary.id)
@@ -165,7 +166,7 @@ def check(
     # Policies may refuse it only since the rows were partitioned.
     refuse_undone(job, state.dependencies)
     seal = _parts_seal(directory) if job.may_ask else ""
-    policies = storage.required(job, work).policies
+    policies = publishing.required(job, work).policies
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
     count, parts, verdict = _counted(job, run, summaries, progress, engine, shared)
@@ -218,7 +219,7 @@ def judged(
     job: Job,
     state: RunState,
     summaries: Sequence[Summary],
-    verdict: verification.Verdict,
+    verdict: requirements.Verdict,
     count: ReleaseCount,
     parts: Sequence[PartCount],
     *,
@@ -285,7 +286,7 @@ def publish(
     Raises ApprovalError where it needs an approval and has none; StorageError when it changed since
     it was approved, vanished, or a newer release was published while it waited.
     """
-    directory = storage.WorkDir.attach(work)
+    directory = publishing.WorkDir.attach(work)
     report = _staged_report(directory)
     with refusal_reported(report):
         refuse_undone(job, report.get("dependencies", {}).get("findings", ()))
@@ -320,50 +321,50 @@ def publish(
     reports.conclude(report, PUBLISHED, decision=None if approval is None else approval.decision)
     _write_report(directory, report)
     with refusal_reported(report), catalogued.recorded(job, run, report):
-        storage.publish(directory.staging, str(job.output), directory.token, refuse, copied)
+        publishing.publish(directory.staging, str(job.output), directory.token, refuse, copied)
     return report
 
 
-def _refuse_another(job: Job, directory: storage.WorkDir) -> None:
+def _refuse_another(job: Job, directory: publishing.WorkDir) -> None:
     """Refuse to replace a release that was published while this one was made."""
-    if storage.current_token(str(job.output)) not in (None, directory.replaced):
+    if publishing.current_token(str(job.output)) not in (None, directory.replaced):
         raise StorageError(
-            f"output: another run has published to {storage.shown(str(job.output))} since this one "
+            f"output: another run has published to {stores.shown(str(job.output))} since this one "
             "began; nothing is published; run again if its data should replace that release"
         )
 
 
 def _refuse_older(job: Job, report: Report) -> None:
     """Refuse a release that waited while one that was checked later was published."""
-    current = storage.report_of(str(job.output))
+    current = publishing.report_of(str(job.output))
     if current is not None and str(current.get("created", "")) > report["created"]:
         raise StorageError(
-            f"output: a newer release of {storage.shown(str(job.output))} was published while this "
+            f"output: a newer release of {stores.shown(str(job.output))} was published while this "
             "one waited; nothing is published; trigger a new run if its data should replace it"
         )
 
 
-def _staged_report(directory: storage.WorkDir) -> Report:
+def _staged_report(directory: publishing.WorkDir) -> Report:
     with directory.vanished_as_error():
-        return reports.parsed(storage.read_file(f"{directory.staging}/{reports.JSON_NAME}"))
+        return reports.parsed(stores.read_file(f"{directory.staging}/{reports.JSON_NAME}"))
 
 
-def _parts_seal(directory: storage.WorkDir) -> str:
+def _parts_seal(directory: publishing.WorkDir) -> str:
     with directory.vanished_as_error():
-        return storage.digest_of_parts(directory.staging)
+        return publishing.digest_of_parts(directory.staging)
 
 
-def _with_report(seal: str, directory: storage.WorkDir, report: Report) -> str:
+def _with_report(seal: str, directory: publishing.WorkDir, report: Report) -> str:
     """One seal for the parts, the counterfeits, and the report that the approver sees.
 
     What became of it is left out: an attempt that was killed may have noted an approval.
     """
     with suppress(FileNotFoundError):
-        seal += storage.digest_of(f"{directory.staging}/{series.COUNTERFEITS}")
+        seal += publishing.digest_of(f"{directory.staging}/{series.COUNTERFEITS}")
     return hashlib.sha256((seal + json.dumps(reports.undecided(report))).encode()).hexdigest()
 
 
-def _write_report(directory: storage.WorkDir, report: Report) -> None:
+def _write_report(directory: publishing.WorkDir, report: Report) -> None:
     """Write the report beside the parts, as JSON and as a page.
 
     Temporary files lie outside the staged release, which a stale attempt may publish meanwhile.
@@ -372,9 +373,9 @@ def _write_report(directory: storage.WorkDir, report: Report) -> None:
         _write_beside(directory, name, content)
 
 
-def _write_beside(directory: storage.WorkDir, name: str, content: bytes) -> None:
+def _write_beside(directory: publishing.WorkDir, name: str, content: bytes) -> None:
     with directory.vanished_as_error():
-        storage.write_file(f"{directory.staging}/{name}", content, directory.root)
+        stores.write_file(f"{directory.staging}/{name}", content, directory.root)
 
 
 def _counted(
@@ -384,11 +385,11 @@ def _counted(
     progress: Progress,
     engine: Engine | None,
     boundaries: Mapping[str, Any] | None,
-) -> tuple[ReleaseCount, list[PartCount], verification.Verdict]:
+) -> tuple[ReleaseCount, list[PartCount], requirements.Verdict]:
     """The release counted from its files, whole and part by part, and checked."""
-    from mondrian_ops.core import verification
-    from mondrian_ops.core.release_count import PartCount, ReleaseCounter
     from mondrian_ops.engines.release_check import Counted, ReleaseCheck
+    from mondrian_ops.verify import requirements
+    from mondrian_ops.verify.counts import PartCount, ReleaseCounter
 
     # Those of the run: their files may have changed since.
     hierarchies = {name: run.dataset.hierarchies[name] for name in job.sensitive_hierarchy}
@@ -396,9 +397,9 @@ def _counted(
     paths = _part_paths(run.work, summaries)
     if not paths:
         nothing = ReleaseCounter((), ()).result()
-        verdict = verification.check(nothing, job)
+        verdict = requirements.check(nothing, job)
         if run.dataset.holding is not None:
-            verdict = verification.Verdict(True, {}, (), ())  # there is nothing to check
+            verdict = requirements.Verdict(True, {}, (), ())  # there is nothing to check
         counted = Counted(nothing, [], verdict)
     elif engine is not None and engine.remote:
         rows = sum(summary.rows for summary in summaries)
@@ -415,7 +416,7 @@ def _counted(
     return counted.count, in_order, counted.verdict
 
 
-def _part_paths(directory: storage.WorkDir, summaries: Sequence[Summary]) -> dict[int, str]:
+def _part_paths(directory: publishing.WorkDir, summaries: Sequence[Summary]) -> dict[int, str]:
     """By fragment that has rows, its part; raises StorageError on one too few or too many."""
     with_rows = [summary.id for summary in summaries if summary.rows]
     paths = dict(zip(with_rows, directory.part_paths(with_rows), strict=True))
@@ -449,17 +450,17 @@ def counted_here(
     boundaries: Mapping[str, Any] | None,
 ) -> Counted:
     """The parts counted in threads and merged in order, and the verdict."""
-    from mondrian_ops.core import verification
     from mondrian_ops.engines.release_check import Counted, counted_part
+    from mondrian_ops.verify import requirements
 
     parts, directory = [], run.work
     with directory.spill() as spill:
-        (first,) = storage.read_release(paths[0])
-        counter = verification.counter_of(job, first.columns, spill=spill, labels=run.labels)
+        (first,) = publishing.read_release(paths[0])
+        counter = requirements.counter_of(job, first.columns, spill=spill, labels=run.labels)
         work = partial(counted_part, directory, counter, job.entity_id is not None)
         for counted in in_threads(work, paths, threads):
             parts.append(counter.merge(counted))
             progress("wrap_up", len(parts), len(paths))
         count = counter.result()
-        verdict = verification.check(count, job, hierarchies, boundaries=boundaries)
+        verdict = requirements.check(count, job, hierarchies, boundaries=boundaries)
     return Counted(count, parts, verdict)

@@ -20,17 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish, stores, tables
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue.tables import PENDING
-from mondrian_ops.core.attacker import NO_VALUE, Attacker, Row
-from mondrian_ops.core.coverage import Coverage, coverage, fitting
-from mondrian_ops.core.dataset_name import dates_in
-from mondrian_ops.core.encoding import as_array
-from mondrian_ops.core.errors import JobError, MondrianOpsError, StorageError
-from mondrian_ops.core.hierarchy import Hierarchy
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.verification import published_columns
+from mondrian_ops.data.encoding import as_array
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.errors import JobError, MondrianOpsError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series.counterfeits import by_class
 from mondrian_ops.series.evidence import DropRows as _Rows
 from mondrian_ops.series.evidence import Release as _Release
@@ -45,6 +41,10 @@ from mondrian_ops.series.intersection import (
 )
 from mondrian_ops.series.naming import name_of_series, outputs_beside
 from mondrian_ops.series.subtractor import Subtractor
+from mondrian_ops.stores.dataset_name import dates_in
+from mondrian_ops.verify.attacker import NO_VALUE, Attacker, Row
+from mondrian_ops.verify.coverage import Coverage, coverage, fitting
+from mondrian_ops.verify.requirements import published_columns
 
 Ints = NDArray[np.int64]
 
@@ -120,7 +120,7 @@ class _Player:
             beside = outputs_beside(release)
         for output in beside:
             with self._skipped(dates_in(output)):
-                if output not in known and storage.current_token(output) is not None:
+                if output not in known and publish.current_token(output) is not None:
                     self._see_outside(dates_in(output), output)
         self._conclude()
         return self._found
@@ -140,7 +140,7 @@ class _Player:
                 "it is being published, or its run was killed; clear its failed tasks, or run the "
                 "next night"
             )
-        current = storage.current_token(night.output)
+        current = publish.current_token(night.output)
         if current is None:
             raise StorageError("its release is not there any more")
         if current != night.token:
@@ -171,12 +171,12 @@ class _Player:
 
     def _drop(self, location: str, output: str) -> _Rows:
         """The rows of a drop, read as they were for its release at ``output``."""
-        location = storage.resolved(location)
-        storage.check_location("input", location)
+        location = stores.resolved(location)
+        stores.check_location("input", location)
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
         known = types_of(self._name, output)
-        source = storage.open_source(location, names, False, True, job.types, job.csv, known)
+        source = tables.open_source(location, names, False, True, job.types, job.csv, known)
         batches = [*source.batches(names)]  # raises InputError where a column is missing
         schema = pa.schema([source.schema.field(name) for name in names])
         table = pa.Table.from_batches(batches, schema)
@@ -189,7 +189,7 @@ class _Player:
         """A release as published; raises PrivacyError where it lacks a column."""
         names: tuple[str, ...] = ()
         tables = []
-        for file in storage.read_release(output):
+        for file in publish.read_release(output):
             names = published_columns(self._job, file.columns)
             tables.append(pa.Table.from_batches(file.batches([*names, self._sensitive])))
         columns = {
@@ -471,6 +471,6 @@ class _Player:
 def _input_of(release: str) -> str:
     """What a release was made from; raises StorageError where its report does not say it."""
     try:
-        return str((storage.report_of(release) or {})["job"]["input"])
+        return str((publish.report_of(release) or {})["job"]["input"])
     except (LookupError, TypeError):
         raise StorageError("its report does not say what it was made from") from None

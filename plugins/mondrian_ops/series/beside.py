@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from mondrian_ops import catalogue
-from mondrian_ops.core.dataset_name import dates_in
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series.naming import name_of_series, output_of
+from mondrian_ops.stores.dataset_name import dates_in
 
 _log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import MondrianOpsError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.pool import NIGHT
+from mondrian_ops import publish, stores
+from mondrian_ops.data.pool import NIGHT
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.engines.run import Run
+from mondrian_ops.errors import MondrianOpsError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, intersection, nights, waiting
 
 
@@ -41,7 +41,7 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
         yield
     except MondrianOpsError:  # after any other error another try may still publish
         with suppress(OSError, MondrianOpsError):  # then whoever comes next finds the intention
-            if not storage.published(str(job.output), run.work.token):
+            if not publish.published(str(job.output), run.work.token):
                 nights.withdraw(run.work.token)
         raise
     _conclude(job, run, night, report)
@@ -98,7 +98,7 @@ def _conclude(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> No
             _intend(job, run, night, report)
         except StorageError as error:
             raise StorageError(
-                f"series: the release {storage.shown(str(job.output))} is published, but the "
+                f"series: the release {stores.shown(str(job.output))} is published, but the "
                 f"catalogue lost its night, and cannot note it again ({error}); remove the release "
                 "before anybody reads it, then run again from the partition task"
             ) from error

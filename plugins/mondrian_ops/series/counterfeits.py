@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops import publish, stores
+from mondrian_ops.errors import StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series.intersection import class_texts, in_classes
 from mondrian_ops.series.naming import COUNTERFEITS
 
 if TYPE_CHECKING:
-    from mondrian_ops.core.verification import Verdict
+    from mondrian_ops.verify.requirements import Verdict
 
 _COUNT = "counterfeits"
 
@@ -40,14 +40,14 @@ def by_class(release: str) -> Counter[str] | None:
 
     Raises StorageError where the file cannot be read.
     """
-    path = storage.joined(release, COUNTERFEITS)
+    path = stores.joined(release, COUNTERFEITS)
     try:
-        table = pq.read_table(pa.BufferReader(storage.read_file(path)))
+        table = pq.read_table(pa.BufferReader(stores.read_file(path)))
         counts = table[_COUNT].cast(pa.int64()).fill_null(0).to_pylist()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (pa.ArrowInvalid, KeyError) as error:
-        raise StorageError(f"{storage.shown(path)}: cannot be read; restore it") from error
+        raise StorageError(f"{stores.shown(path)}: cannot be read; restore it") from error
     texts = class_texts(table.drop_columns([_COUNT])).to_pylist()
     return Counter(dict(zip(texts, counts, strict=True)))
 
@@ -95,8 +95,8 @@ def without_counterfeits(job: Job, release: str, verdict: Verdict, reported: int
 
 def _texts_of(job: Job, release: str) -> Iterable[str]:
     """The text of each row's class."""
-    from mondrian_ops.core.verification import published_columns
+    from mondrian_ops.verify.requirements import published_columns
 
-    for file in storage.read_release(release):
+    for file in publish.read_release(release):
         names = published_columns(job, file.columns)
         yield from class_texts(pa.Table.from_batches(file.batches(names))).to_pylist()

@@ -13,25 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops import storage
-from mondrian_ops.algorithms.anonymizer import columns_to_read
-from mondrian_ops.core.column_types import plain_type
-from mondrian_ops.core.errors import InputError, StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.pool import HIDDEN, NIGHT
+from mondrian_ops import publish, stores, tables
+from mondrian_ops.cut.anonymizer import columns_to_read
+from mondrian_ops.data.column_types import plain_type
+from mondrian_ops.data.pool import HIDDEN, NIGHT
 from mondrian_ops.engines.handover import Night
+from mondrian_ops.errors import InputError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, intersection, nights
 from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
 from mondrian_ops.series.waiting import directory_of
-from mondrian_ops.storage.files import new_file, open_file
+from mondrian_ops.stores.files import new_file, open_file
 
 _POOL = "pool.parquet"
 
 
 def gather(
-    job: Job, drop: storage.Source, work: storage.WorkDir
-) -> tuple[Job, Night, storage.Source]:
+    job: Job, drop: tables.Source, work: publish.WorkDir
+) -> tuple[Job, Night, tables.Source]:
     """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
     The job comes back as the policies of the rows that wait have it, too.
@@ -56,7 +56,7 @@ def gather(
         ) from None
 
 
-def check_types(job: Job, drop: storage.Source) -> None:
+def check_types(job: Job, drop: tables.Source) -> None:
     """Raise InputError where persons, or their values, are of another type than in the nights
     before: nobody can accept that."""
     if drop.rows:  # the types of a CSV file without rows mean nothing
@@ -64,19 +64,19 @@ def check_types(job: Job, drop: storage.Source) -> None:
 
 
 def _gathered(
-    job: Job, drop: storage.Source, work: storage.WorkDir, name: str, state: history.Current
-) -> tuple[Job, Night, storage.Source]:
+    job: Job, drop: tables.Source, work: publish.WorkDir, name: str, state: history.Current
+) -> tuple[Job, Night, tables.Source]:
     number = state.last + 1
-    policies = [policy.to_dict() for policy in storage.policies_of(job)]
+    policies = [policy.to_dict() for policy in stores.policies_of(job)]
     arrivals = history.arrivals_of(name, state)
-    storage.note_arrivals(work.root, arrivals)
+    publish.note_arrivals(work.root, arrivals)
     if arrivals:
-        job = storage.check_job(job, work=work.root)
+        job = publish.check_job(job, work=work.root)
     files = dict.fromkeys(each.file for each in state.waiting)
     waiting = [_opened(file, directory_of(name)) for file in files]
     schema = _schema_of_pool(job, drop, waiting)
     of_rows = pa.schema([each for each in schema if each.name not in HIDDEN])
-    storage.check_columns(job, of_rows, work.root)
+    publish.check_columns(job, of_rows, work.root)
     path, counts = work.path(_POOL), Counter[int]()
     with new_file(path) as sink, pq.ParquetWriter(sink, schema) as writer:
         for source in waiting:
@@ -93,7 +93,7 @@ def _gathered(
             pq.write_table(intersection.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
-    pool = storage.open_source(path, may_be_empty=True)
+    pool = tables.open_source(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
     as_read = replace(pool, types=drop.types, read_as=drop.read_as)
@@ -101,7 +101,7 @@ def _gathered(
 
 
 def _batches(
-    source: storage.Source, schema: pa.Schema, number: int | None = None
+    source: tables.Source, schema: pa.Schema, number: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a source as the pool has them; those of a drop came in the night ``number``."""
     names = [name for name in schema.names if name in source.schema.names]
@@ -120,7 +120,7 @@ def _batches(
         )
 
 
-def _schema_of_pool(job: Job, drop: storage.Source, waiting: Iterable[storage.Source]) -> pa.Schema:
+def _schema_of_pool(job: Job, drop: tables.Source, waiting: Iterable[tables.Source]) -> pa.Schema:
     """The columns that the release needs, each in a type that has room for all its values.
 
     A column that is published without being named may be missing in some of the rows.
@@ -167,22 +167,22 @@ def _other_type(name: str) -> InputError:
     )
 
 
-def _opened(file: str, directory: str) -> storage.Source:
+def _opened(file: str, directory: str) -> tables.Source:
     """The rows that wait in a file; raises StorageError where it is missing, or of another series.
 
     The rows of another series came under other policies.
     """
     if file.rpartition("/")[0] != directory:
         raise StorageError(
-            f"{storage.shown(file)}: is not in the directory of this series' waiting rows, so "
+            f"{stores.shown(file)}: is not in the directory of this series' waiting rows, so "
             "somebody has changed the catalogue; nothing is published; find out who may write to "
             "it, and restore it from a backup"
         )
     try:
-        return storage.open_source(file)
+        return tables.open_source(file)
     except InputError:
         raise StorageError(
-            f"{storage.shown(file)}: rows that wait are missing or cannot be read; restore the file"
+            f"{stores.shown(file)}: rows that wait are missing or cannot be read; restore the file"
         ) from None
 
 
@@ -195,7 +195,7 @@ def _refuse_others(counts: Counter[int], waiting: Iterable[history.Waiting]) -> 
         )
 
 
-def _refuse_names(drop: storage.Source) -> None:
+def _refuse_names(drop: tables.Source) -> None:
     for name in HIDDEN:
         if name in drop.schema.names:
             raise InputError(

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, stores
 from mondrian_ops.catalogue import contracts
 from mondrian_ops.catalogue.secret_key import signature
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
-from mondrian_ops.core.contract import named_types
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.policy import Arrival
+from mondrian_ops.data.contract import named_types
+from mondrian_ops.errors import StorageError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.policy import Arrival
 from mondrian_ops.series.naming import name_of_series, place_of
 from mondrian_ops.series.terms import refuse_other_terms
 
@@ -100,7 +100,7 @@ def arrivals_of(name: str, state: Current) -> list[Arrival]:
     for each in state.came:
         if each.policies is None or each.signature is None or not _is_genuine(name, each):
             raise StorageError(
-                f"series: in {storage.shown(name)} rows wait since {each.since} whose policies do "
+                f"series: in {stores.shown(name)} rows wait since {each.since} whose policies do "
                 "not carry the catalogue's signature: somebody has changed them, or a version that "
                 "signed none has kept them; nothing is published; find out who may write to the "
                 "catalogue, and restore it from a backup; or begin another series with another "
@@ -174,7 +174,7 @@ def noted(job: Job, output: str) -> list[Noted]:
 def no_series(output: str) -> StorageError:
     """The error that the catalogue has no series with this output."""
     return StorageError(
-        f"series: the catalogue has no series with the output {storage.shown(output)}; give the "
+        f"series: the catalogue has no series with the output {stores.shown(output)}; give the "
         "output of one of its nights, and name the catalogue that has them"
     )
 

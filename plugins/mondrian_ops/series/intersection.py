@@ -2,7 +2,7 @@
 
 Before a night is anonymized, its rows get what the releases before have told of their persons
 (:func:`signed`). Before it is published, its parts as written are followed
-(:mod:`mondrian_ops.core.intersection`): the release is refused where a person would fall below k
+(:mod:`mondrian_ops.verify.intersection`): the release is refused where a person would fall below k
 persons or l common values (:func:`checked`). What is left for each person becomes current together
 with the night.
 """
@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops import catalogue, storage
-from mondrian_ops.algorithms.invariance import NEW, NOT_TONIGHT, History
-from mondrian_ops.core.encoding import as_array, value_type
-from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.intersection import Tonight, follow, unbalanced
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.pool import SIGNATURE
-from mondrian_ops.core.values import in_one_spelling, one_spelling, text_of
+from mondrian_ops import catalogue, publish
+from mondrian_ops.cut.invariance import NEW, NOT_TONIGHT, History
+from mondrian_ops.data.encoding import as_array, value_type
+from mondrian_ops.data.pool import SIGNATURE
+from mondrian_ops.data.values import in_one_spelling, one_spelling, text_of
+from mondrian_ops.errors import InputError
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify.intersection import Tonight, follow, unbalanced
 
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.persons import Known
@@ -77,7 +77,7 @@ def _type_name(type_: pa.DataType) -> str:
     return str(type_)
 
 
-def signed(job: Job, name: str, pool: pa.Table, work: storage.WorkDir) -> pa.Table:
+def signed(job: Job, name: str, pool: pa.Table, work: publish.WorkDir) -> pa.Table:
     """The rows of a night, with what is known of their persons in the column SIGNATURE.
 
     Raises InputError where a row has no person.
@@ -116,7 +116,7 @@ def checked(
     job: Job,
     name: str,
     number: int,
-    work: storage.WorkDir,
+    work: publish.WorkDir,
     parts: Sequence[str],
     counterfeits: int,
 ) -> Outcome:
@@ -212,11 +212,11 @@ def _in_order(job: Job, places: pa.Table, before: list[int]) -> list[int]:
     return [int(each) for each in noted.split(",") if each] if job.is_balanced else before
 
 
-def _signatures(work: storage.WorkDir, parts: Sequence[str], words: int) -> Words:
+def _signatures(work: publish.WorkDir, parts: Sequence[str], words: int) -> Words:
     """The signature of each row of the parts, (rows, words); none for a row that is made up."""
     found = [np.zeros((0, words), np.uint64)]
     for path in parts:
-        column = work.read_signatures(storage.digest_of(path))
+        column = work.read_signatures(publish.digest_of(path))
         packed = b"".join(each or bytes(8 * words) for each in column.to_pylist())
         found.append(np.frombuffer(packed, "<u8").reshape(-1, words).astype(np.uint64))
     return np.concatenate(found)
@@ -230,7 +230,7 @@ def in_classes(counterfeits: int, classes: int) -> str:
     )
 
 
-def persons_of(work: storage.WorkDir) -> pa.Table:
+def persons_of(work: publish.WorkDir) -> pa.Table:
     """The persons of the night that :func:`checked` has kept."""
     return work.read_arrow(_PERSONS)
 
@@ -273,14 +273,14 @@ def _notes(job: Job, known: Known, number: int) -> list[str]:
 
 
 def _as_published(
-    job: Job, name: str, work: storage.WorkDir, parts: Sequence[str]
+    job: Job, name: str, work: publish.WorkDir, parts: Sequence[str]
 ) -> tuple[Ints, Ints, Ints, Ints, pa.Table, int]:
     """Of each row the class, its number and a hash of it, the person, the value, and its columns.
 
     The person of a counterfeit is _NOBODY. At last how many values have another spelling than one
     that the series publishes.
     """
-    from mondrian_ops.core.verification import published_columns
+    from mondrian_ops.verify.requirements import published_columns
 
     labels: list[pa.Array] = []
     classes: list[pa.Table] = []
@@ -288,9 +288,9 @@ def _as_published(
     hashes, values, misspelled = [nothing], [nothing], 0
     (sensitive,) = job.sensitive
     for path in parts:
-        digest = storage.digest_of(path)
+        digest = publish.digest_of(path)
         persons = work.read_persons(digest)
-        (part,) = storage.read_release(path)
+        (part,) = publish.read_release(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, sensitive]))
         of_class = _plain(table.select(names))
@@ -300,7 +300,7 @@ def _as_published(
         values.append(value_hashes(job, name, table[sensitive]))
         written = hashes_as_written(job, name, table[sensitive])
         misspelled += int(np.count_nonzero(written != values[-1]))
-        if storage.digest_of(path) != digest:
+        if publish.digest_of(path) != digest:
             raise OSError("a part was written again while it was read")  # a retry reads it whole
     if not labels:
         return nothing, nothing, nothing, nothing, pa.table({}), 0

@@ -6,12 +6,12 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from mondrian_ops import storage
-from mondrian_ops.core.dataset_name import dataset_name, day_digits
-from mondrian_ops.core.errors import InputError, JobError
-from mondrian_ops.core.job import Job
-from mondrian_ops.storage.discovery import lies_in
-from mondrian_ops.storage.locations import remote_parts
+from mondrian_ops import stores
+from mondrian_ops.errors import InputError, JobError
+from mondrian_ops.job.job import Job
+from mondrian_ops.stores.dataset_name import dataset_name, day_digits
+from mondrian_ops.stores.locations import remote_parts
+from mondrian_ops.tables.discovery import lies_in
 
 COUNTERFEITS = "_counterfeits.parquet"
 """The file beside a release: what is published of each class that has some, and their number."""
@@ -29,7 +29,7 @@ def series_name(job: Job) -> str:
     if name == output:
         raise JobError(
             "output: a series tells its nights apart by the date in it, and there is none in "
-            f"{storage.shown(str(job.output))}; add one, such as out/people/2025-06-01"
+            f"{stores.shown(str(job.output))}; add one, such as out/people/2025-06-01"
         )
     return name
 
@@ -41,7 +41,7 @@ def name_of_series(output: str) -> str:
 
 def is_one_series(one: str, other: str) -> bool:
     """Whether two names are of one series, however they call its store, or the way to it."""
-    if one == other or storage.is_local(one) or storage.is_local(other):
+    if one == other or stores.is_local(one) or stores.is_local(other):
         return one == other
     if remote_parts(one)[1] != remote_parts(other)[1]:
         return False
@@ -68,8 +68,8 @@ def output_of(job: Job) -> str:
 
 def place_of(output: str) -> str:
     """The output as another process finds it, in one spelling."""
-    if storage.is_local(output):
-        return str(Path(storage.local_path(output)).resolve())
+    if stores.is_local(output):
+        return str(Path(stores.local_path(output)).resolve())
     return "".join(remote_parts(output))
 
 
@@ -83,7 +83,7 @@ def outputs_beside(output: str) -> list[str]:
         if "*" in part:
             found = [each for folder in found for each in _dated(folder)]
         else:
-            found = [storage.joined(folder, part) for folder in found]
+            found = [stores.joined(folder, part) for folder in found]
     return sorted(each for each in found if _without_dates(each) == name)
 
 
@@ -94,7 +94,7 @@ def _without_dates(place: str) -> str:
 
 
 def _store_of(place: str) -> str:
-    return "" if storage.is_local(place) else remote_parts(place)[0]
+    return "" if stores.is_local(place) else remote_parts(place)[0]
 
 
 def _dated(folder: str) -> list[str]:
@@ -110,11 +110,11 @@ def _dated(folder: str) -> list[str]:
 def _numbered(folder: str) -> list[str]:
     """The directories in a folder whose name has a digit."""
     try:
-        names = storage.names_in(folder)
+        names = stores.names_in(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [
-        storage.joined(folder, name)
+        stores.joined(folder, name)
         for name, is_directory in names.items()
         if is_directory and any(map(str.isdigit, name))
     ]

@@ -21,14 +21,13 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish, stores
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import publication
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
-from mondrian_ops.core.dataset_name import dates_in
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
 from mondrian_ops.engines.handover import Night
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series.history import HELD, PUBLISHED, Came, Waiting, nights_of, no_series, signed
 from mondrian_ops.series.naming import (
     is_one_series,
@@ -40,6 +39,7 @@ from mondrian_ops.series.naming import (
     series_name,
 )
 from mondrian_ops.series.terms import keep_terms, refuse_other_terms
+from mondrian_ops.stores.dataset_name import dates_in
 
 _PAUSE_S = 0.15
 """Who waits to write into SQLite asks again every 0.1 seconds."""
@@ -95,7 +95,7 @@ def ask_to_refit(output: str) -> None:
 def intend(
     of: Night,
     job: Job,
-    work: storage.WorkDir,
+    work: publish.WorkDir,
     outcome: Outcome,
     persons: pa.Table | None = None,
     types: Mapping[str, str] | None = None,
@@ -234,7 +234,7 @@ def settle(job: Job) -> None:
         elif state is publication.State.PENDING:
             raise TimeoutError(
                 f"series: the night {each.label} is being published by another run, whose working "
-                f"files are {storage.shown(each.work)}; run again when that run is over; if it "
+                f"files are {stores.shown(each.work)}; run again when that run is over; if it "
                 "failed, clear its failed tasks or remove these files"
             )
         else:
@@ -253,9 +253,9 @@ def refuse_forgotten(job: Job) -> None:
         of_name = sa.select(night.c.output).join(series).where(series.c.name == series_name(job))
         known = {output, *connection.execute(of_name).scalars()}
     unknown = (each for each in outputs_beside(output) if each not in known)
-    if forgotten := [each for each in unknown if "series" in (storage.report_of(each) or {})]:
+    if forgotten := [each for each in unknown if "series" in (publish.report_of(each) or {})]:
         raise StorageError(
-            f"series: {storage.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
+            f"series: {stores.shown(forgotten[-1])} is one of {len(forgotten)} release(s) of "
             "nights that the catalogue does not have: a backup from before them was restored, or "
             "this is another catalogue; name the right one; or remove these releases, if nobody "
             "has read them, and run their drops again; or begin another series with another output"
@@ -293,7 +293,7 @@ def _refuse_other_name(connection: sa.Connection, name: str) -> None:
     for other in connection.scalars(sa.select(series.c.name).where(has_night)):
         if other != name and is_one_series(other, name):
             raise JobError(
-                f"output: this is the place of the series {storage.shown(other)}, whose nights "
+                f"output: this is the place of the series {stores.shown(other)}, whose nights "
                 "name the store or its connection otherwise; write the output as they do"
             )
 

@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, stores
 from mondrian_ops.catalogue import tables
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
+from mondrian_ops.publish.sweeping import ANOTHERS, Swept, directories_below, is_anothers
 from mondrian_ops.series import history, waiting
-from mondrian_ops.storage.discovery import data_file
-from mondrian_ops.storage.files import remove_file
-from mondrian_ops.storage.locations import WAITING, name_of
-from mondrian_ops.storage.sweeping import ANOTHERS, Swept, directories_below, is_anothers
+from mondrian_ops.stores.files import remove_file
+from mondrian_ops.stores.locations import WAITING, name_of
+from mondrian_ops.tables.discovery import data_file
 
 _AT_LEAST = timedelta(hours=1)
 _NIGHTS_COME = timedelta(days=30)
@@ -61,7 +61,7 @@ def _each_in(directory: str) -> list[str | Swept]:
     try:
         if is_anothers(directory):
             return [Swept(directory, "kept", ANOTHERS)]
-        return [storage.joined(directory, name) for name in storage.names_in(directory)]
+        return [stores.joined(directory, name) for name in stores.names_in(directory)]
     except FileNotFoundError:  # gone meanwhile
         return []
     except (OSError, MondrianOpsError) as error:
@@ -88,7 +88,7 @@ def _forgotten() -> list[tuple[str, str]]:
         return [
             (
                 name,
-                f"rows have waited since the night {storage.shown(output)}, and the series "
+                f"rows have waited since the night {stores.shown(output)}, and the series "
                 f"has had no night for {_NIGHTS_COME.days} days; run its next night, or end the "
                 "series (docs/operate.md, Run a series)",
             )

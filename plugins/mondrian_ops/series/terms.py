@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue.tables import PENDING, night, series
-from mondrian_ops.core.errors import InputError, JobError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.series_options import Series
+from mondrian_ops.errors import InputError, JobError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.series_options import Series
 from mondrian_ops.series.naming import is_one_series
 
 _TYPES = "types"

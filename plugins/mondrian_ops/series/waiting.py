@@ -19,12 +19,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops import catalogue, storage
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import private_folders
-from mondrian_ops.storage.access_policy import check_writing
-from mondrian_ops.storage.files import hdfs_client, make_private, new_file, remove_file, sync
-from mondrian_ops.storage.locations import WAITING, is_s3
+from mondrian_ops import catalogue, stores
+from mondrian_ops.errors import StorageError
+from mondrian_ops.stores import private_folders
+from mondrian_ops.stores.access_policy import check_writing
+from mondrian_ops.stores.files import hdfs_client, make_private, new_file, remove_file, sync
+from mondrian_ops.stores.locations import WAITING, is_s3
 
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
@@ -34,12 +34,12 @@ def directory_of(series: str) -> str:
     """The directory of a series' waiting rows: beside its releases, above the first date."""
     digest = hashlib.blake2b(series.encode(), key=catalogue.current().key, digest_size=12)
     above = series.partition("*")[0].rpartition("/")[0]
-    return storage.joined(above or "/", WAITING, digest.hexdigest())
+    return stores.joined(above or "/", WAITING, digest.hexdigest())
 
 
 def file_of(series: str, number: int, token: str) -> str:
     """The file of the rows that wait after an attempt at a night."""
-    return storage.joined(directory_of(series), f"{number:06d}-{token}.parquet")
+    return stores.joined(directory_of(series), f"{number:06d}-{token}.parquet")
 
 
 def is_file_name(name: str) -> bool:
@@ -58,8 +58,8 @@ def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     with new_file(file, durable=True) as sink, pq.ParquetWriter(sink, schema) as writer:
         for table in tables:
             writer.write_table(table)
-    if storage.is_local(file):
-        path = storage.local_path(file)
+    if stores.is_local(file):
+        path = stores.local_path(file)
         private_folders.keep_private(path)
         for above in list(Path(path).parents)[:3]:  # or a power failure loses the name of the file
             sync(above)
@@ -69,10 +69,10 @@ def remove_used(series: str, number: int, files: Iterable[str]) -> None:
     """Remove the files up to a night that is current, except for its own ``files``."""
     directory, own = directory_of(series), {file.rpartition("/")[2] for file in files}
     with suppress(FileNotFoundError):
-        for name in storage.names_in(directory):
+        for name in stores.names_in(directory):
             found = _NAME.fullmatch(name)
             if found is not None and int(found[1]) <= number and name not in own:
-                remove_file(storage.joined(directory, name))
+                remove_file(stores.joined(directory, name))
 
 
 def _keep_private(directory: str) -> None:
@@ -80,8 +80,8 @@ def _keep_private(directory: str) -> None:
 
     S3 has no owners.
     """
-    if storage.is_local(directory):
-        private_folders.keep_private(storage.local_path(directory))
+    if stores.is_local(directory):
+        private_folders.keep_private(stores.local_path(directory))
     elif not is_s3(directory):
         _make_private_on_hdfs(directory)
 
@@ -89,9 +89,9 @@ def _keep_private(directory: str) -> None:
 def _make_private_on_hdfs(directory: str) -> None:
     """HDFS leaves the mode of a directory that is there already, such as a restored one."""
     try:
-        hdfs_client(directory).chmod(storage.filesystem(directory)[1], "700")
+        hdfs_client(directory).chmod(stores.filesystem(directory)[1], "700")
     except PermissionError:
         raise StorageError(
-            f"{storage.shown(directory)}: belongs to another user, so rows that wait would not be "
+            f"{stores.shown(directory)}: belongs to another user, so rows that wait would not be "
             "private there; make this user its owner"
         ) from None

@@ -9,12 +9,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mondrian_ops import pipeline
-from mondrian_ops.core import errors
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops import errors, pipeline
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Request, Result
+from mondrian_ops.errors import MondrianOpsError
 
 __all__ = ["REQUEST_FILE", "REQUEST_VARIABLE", "main"]
 

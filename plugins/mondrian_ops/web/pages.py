@@ -26,7 +26,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from mondrian_ops import links
 from mondrian_ops import report as reports
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import Spark, Spot
 from mondrian_ops.report.frontier import DAMAGE, frontier_section

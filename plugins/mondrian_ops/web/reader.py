@@ -19,10 +19,10 @@ from mondrian_ops import report as reports
 from mondrian_ops.catalogue import Catalogue
 from mondrian_ops.catalogue.releases import FRONTIER
 from mondrian_ops.catalogue.tables import document, night, release, series
-from mondrian_ops.core.pool import as_shown
+from mondrian_ops.data.pool import as_shown
 from mondrian_ops.report.outcome import PUBLISHED
 from mondrian_ops.report.series import NightFigures
-from mondrian_ops.storage import shown
+from mondrian_ops.stores import shown
 from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
 
 OpenCatalogue = Callable[[], Catalogue]

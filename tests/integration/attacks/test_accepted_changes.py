@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops import pipeline, publish
+from mondrian_ops.errors import JobError, PrivacyError
 from mondrian_ops.pipeline import contract
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 AGES = list(range(20, 40))
 TEXTS = [f"{age} years" for age in AGES]
@@ -46,13 +46,13 @@ class Nights:
         return str(self.folder / "out" / f"2025-06-{day:02d}")
 
     def night(self, day: int, columns: dict[str, Any], **keys: Any) -> dict[str, Any]:
-        job = storage.check_job(load_job(self.job(day, columns, **keys)))
+        job = publish.check_job(load_job(self.job(day, columns, **keys)))
         return pipeline.run(job)
 
     def refused(self, day: int, columns: dict[str, Any], **keys: Any) -> str:
         with pytest.raises(PrivacyError, match=r"^schema: ") as caught:
             self.night(day, columns, **keys)
-        assert storage.report_of(self.output(day)) is None
+        assert publish.report_of(self.output(day)) is None
         ids = [each.id for each in contract.state_of(self.output(1))[1]]
         (found,) = [each for each in ids if each in str(caught.value)]
         return found

@@ -16,7 +16,7 @@ import pytest
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from mondrian_ops import storage
+from mondrian_ops import stores
 from mondrian_ops.task_groups import anonymize_each
 from releases import recorded_releases
 from task_contexts import Instance, task_context
@@ -35,8 +35,8 @@ def allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", str(tmp_path))
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "catalogue.db"))
     yield
-    storage.use_policy(None)
-    storage.use_policies(None)
+    stores.use_policy(None)
+    stores.use_policies(None)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def decree(folder: Path, job: dict[str, Any], **required: Any) -> None:
     policy = {"name": "people", "inputs": [job["input"]], **required}
     file = folder / "policies.json"
     file.write_text(json.dumps({"unmatched": "allow", "policies": [policy]}))
-    storage.use_policies(str(file))
+    stores.use_policies(str(file))
 
 
 @pytest.fixture

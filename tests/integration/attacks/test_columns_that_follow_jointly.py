@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import Release, opened
-from mondrian_ops import anonymize, pipeline, storage
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops import anonymize, pipeline, publish
 from mondrian_ops.datasets.people import people
+from mondrian_ops.errors import PrivacyError
 from mondrian_ops.report import render_html, render_markdown, render_text
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 K = 5
 Formula = Callable[[pa.Table], np.ndarray[Any, Any]]
@@ -323,13 +323,13 @@ def test_refused_where_a_policy_says_so_only_since_the_release_was_checked(tmp_p
         {"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release", "k": K,
          "quasi_identifiers": ["height", "weight"], "sensitive": ["bmi"]}
     )  # fmt: skip
-    work = storage.work_path(str(job.output), "a run")
+    work = publish.work_path(str(job.output), "a run")
     summaries = [
         pipeline.anonymize_fragment(each) for each in pipeline.partition(job, work=work)
     ]  # fmt: skip
     pipeline.check(job, work=work, summaries=summaries)
     # The rows of the source are gone by then, as while a release waits for an approval.
-    storage.WorkDir(work).remove_fragments()
+    publish.WorkDir(work).remove_fragments()
     stricter = load_job({**job.to_dict(), "dependencies": "refuse"})
     for step in (
         partial(pipeline.publish, stricter, work=work),

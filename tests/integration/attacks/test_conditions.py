@@ -24,7 +24,7 @@ import pytest
 from mondrian_ops import cli, pipeline
 from mondrian_ops import report as reports
 from mondrian_ops.operators import AnonymizeFragmentOperator
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 K = 5
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from adversary import ALGORITHMS, Release, population, released
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.errors import PrivacyError
 
 ROUNDS = 10
 

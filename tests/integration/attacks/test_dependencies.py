@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import Release, opened
-from mondrian_ops import anonymize, pipeline, storage
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops import anonymize, pipeline, publish
+from mondrian_ops.errors import PrivacyError
 from mondrian_ops.report import render_html, render_markdown, render_text
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 K = 10
 JOB: dict[str, Any] = {
@@ -119,14 +119,14 @@ def test_refused_where_a_policy_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(tmp_path / "policies.json"))
     job = load_job({"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release", **JOB})
     with pytest.raises(PrivacyError, match=r"^dependencies: the release is refused"):
-        pipeline.run(storage.check_job(job))
+        pipeline.run(publish.check_job(job))
     assert not (tmp_path / "release").exists()
 
 
 def test_refused_where_a_policy_says_so_only_since_the_rows_were_partitioned(tmp_path):
     pq.write_table(counties(), tmp_path / "in.parquet")
     job = load_job({"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release", **JOB})
-    work = storage.work_path(str(job.output), "a run")
+    work = publish.work_path(str(job.output), "a run")
     fragments = pipeline.partition(job, work=work)
     summaries = [pipeline.anonymize_fragment(fragment) for fragment in fragments]
     stricter = replace(job, dependencies="refuse")

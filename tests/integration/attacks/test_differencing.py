@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adversary import ALGORITHMS, QUASI, Release, candidates, population, released
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.errors import PrivacyError
 
 KEYS = {**ALGORITHMS[1], "k": 3, "l": 2, "sensitive": ["diagnosis"]}
 PEOPLE = population().select([*QUASI, "row", "diagnosis"]).to_pylist()

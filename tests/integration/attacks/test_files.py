@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import ALGORITHMS, Release, name_of, population, released
-from mondrian_ops.native import classes as native_classes
+from mondrian_ops.generalize.native import classes as native_classes
 
 CANARY = "Zyxwvut"
 KEYS = {"sensitive": ["diagnosis"], "l": 2, **ALGORITHMS[0]}

@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from airflow.sdk import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish, stores
 from mondrian_ops.catalogue.tables import approval
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.errors import ApprovalError
 from mondrian_ops.operators.approval import _refuse_other_question
 from releases import recorded_releases
 from task_runs import TaskRun
@@ -45,8 +45,8 @@ def allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for setting, name in (("CATALOGUE", "catalogue.db"), ("CATALOGUE_KEY", "key")):
         monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__{setting}", str(tmp_path / name))
     yield
-    storage.use_policy(None)
-    storage.use_policies(None)
+    stores.use_policy(None)
+    stores.use_policies(None)
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_the_next_try_asks_airflow_what_was_answered(
 ) -> None:
     """The worker was killed after it had the approval."""
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(storage, "publish", killed)
+        patched.setattr(publish, "publish", killed)
         waiting.resume(waiting.airflow.answered("Approve"))
     waiting.airflow.answered(*answer)
     with pytest.raises(AirflowFailException, match="Airflow's own record"):

@@ -19,8 +19,8 @@ import pytest
 from adversary import ALGORITHMS, QUASI, Release, name_of, population, released
 from brute_force import alike
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.job import Job
-from mondrian_ops.storage import load_job
+from mondrian_ops.job.job import Job
+from mondrian_ops.stores import load_job
 
 K = 2
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.algorithms import anonymizer
-from mondrian_ops.core.errors import JobError, PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.cut import anonymizer
 from mondrian_ops.datasets import nights
 from mondrian_ops.engines import fragment
+from mondrian_ops.errors import JobError, PrivacyError
+from mondrian_ops.job.job import Job
 from nights import silent
 from town import POPULATION, PROTECTED, Town
 

@@ -15,7 +15,7 @@ import pytest
 
 from adversary import ALGORITHMS, ASKED, Release, name_of, population, released
 from mondrian_ops import anonymize
-from mondrian_ops.algorithms import anonymizer
+from mondrian_ops.cut import anonymizer
 
 PEOPLE = population()
 
@@ -36,7 +36,7 @@ def test_the_order_of_the_source_names_one_row_of_a_class_like_any_guess(tmp_pat
 
 @pytest.mark.parametrize("keys", [ALGORITHMS[0], ALGORITHMS[5]], ids=name_of)
 def test_without_the_shuffle_the_order_names_most(tmp_path, monkeypatch, keys):
-    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.shuffle_classes", lambda *_: None)
+    monkeypatch.setattr("mondrian_ops.cut.anonymizer.shuffle_classes", lambda *_: None)
     found, classes = matched(released(tmp_path, PEOPLE, **keys))
     assert found > 2 * classes
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import HierarchyError, JobError, PrivacyError
-from mondrian_ops.storage import load_job
+from mondrian_ops import pipeline, publish, stores
+from mondrian_ops.errors import HierarchyError, JobError, PrivacyError
+from mondrian_ops.stores import load_job
 from nights import silent
 
 PEOPLE = 300
@@ -22,7 +22,7 @@ PEOPLE = 300
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     yield Deployment(tmp_path)
-    storage.use_policies(None)
+    stores.use_policies(None)
 
 
 class Deployment:
@@ -37,7 +37,7 @@ class Deployment:
         policy = {"name": "patients", "inputs": [f"{self.folder}/patients"], "min_k": 5, **policy}
         file = self.folder / "policies.json"
         file.write_text(json.dumps({"unmatched": "refuse", "policies": [policy]}))
-        storage.use_policies(str(file))
+        stores.use_policies(str(file))
 
     def run(self, **keys: Any) -> pa.Table:
         """The release of a job, which may lie beside the patients."""
@@ -51,7 +51,7 @@ class Deployment:
         }
         file = self.folder / "patients" / "job.json"
         file.write_text(json.dumps(job))
-        pipeline.run(storage.check_job(load_job(file)), silent)
+        pipeline.run(publish.check_job(load_job(file)), silent)
         return pq.read_table(job["output"])
 
 
@@ -133,5 +133,5 @@ def test_the_rows_of_a_policy_are_no_labels(deployment: Deployment) -> None:
     with pytest.raises(HierarchyError, match=r"^p.csv: lies in an input of the policy 'patients'"):
         deployment.run(**attack)
     assert not list((deployment.folder / "out").glob("*"))
-    storage.use_policies(None)
+    stores.use_policies(None)
     assert "n10 has a" in deployment.run(**attack)["age"].to_pylist()

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mondrian_ops import storage
+from mondrian_ops import stores
 from mondrian_ops.operators import release_records
 from releases import recorded_releases
 from report_samples import make
@@ -30,7 +30,7 @@ JOB = {"input": "in.csv", "output": "out/people", "k": 2, "quasi_identifiers": [
 @pytest.fixture
 def released(tmp_path, monkeypatch):
     """Has an Airflow of its own release the same twice, at the same moment; returns its ids."""
-    job = storage.load_job(JOB)
+    job = stores.load_job(JOB)
     monkeypatch.setattr(release_records, "datetime", SimpleNamespace(now=lambda _zone: MOMENT))
 
     def release(name: str) -> list[str]:

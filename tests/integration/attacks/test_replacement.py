@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import population
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.storage import load_job, work_path
+from mondrian_ops import pipeline, publish, tables
+from mondrian_ops.errors import StorageError
+from mondrian_ops.publish import work_path
+from mondrian_ops.stores import load_job
 
 PEOPLE = population(500).drop_columns(["row", "visit_date"])
 STRONG: dict[str, Any] = {
@@ -218,9 +219,9 @@ def test_what_is_published_in_the_meantime_is_not_replaced_either(site):
     summaries = [pipeline.anonymize_fragment(each) for each in fragments]
     pipeline.check(job, work=work, summaries=summaries)
     made(site)
-    noted = storage.WorkDir.attach(work)
+    noted = publish.WorkDir.attach(work)
     noted.note_replaced(
-        storage.current_token(str(job.output)), made_by=NIGHTLY
+        publish.current_token(str(job.output)), made_by=NIGHTLY
     )  # as if it had known
     with pytest.raises(StorageError, match="k is 3, and was 5"):
         pipeline.publish(job, work=work)
@@ -229,7 +230,7 @@ def test_what_is_published_in_the_meantime_is_not_replaced_either(site):
 
 def test_no_work_is_done_for_what_is_refused(site, monkeypatch):
     made(site)
-    monkeypatch.setattr(storage, "open_source", None)
+    monkeypatch.setattr(tables, "open_source", None)
     assert "may not replace" in refusal(site, k=2)
 
 

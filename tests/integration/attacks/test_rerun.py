@@ -18,7 +18,7 @@ import pytest
 
 from adversary import ALGORITHMS, QUASI, Release, name_of, population, released
 from mondrian_ops import anonymize
-from mondrian_ops.native import classes as native_classes
+from mondrian_ops.generalize.native import classes as native_classes
 
 PEOPLE = population(1200)
 RERUN = (*ALGORITHMS, {"algorithm": "mondrian", "cut": "lookahead"})

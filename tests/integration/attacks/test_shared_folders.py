@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import series, storage
-from mondrian_ops.core.errors import InputError, JobError, MondrianOpsError, StorageError
+from mondrian_ops import publish, series, stores, tables
 from mondrian_ops.engines import shipping
+from mondrian_ops.errors import InputError, JobError, MondrianOpsError, StorageError
 from mondrian_ops.operators.base import work_of
-from mondrian_ops.storage import AccessPolicy, WorkDir, discovery, work_path
-from mondrian_ops.storage.locations import shown
-from mondrian_ops.storage.regular_files import refuse_special
+from mondrian_ops.publish import WorkDir, work_path
+from mondrian_ops.stores import AccessPolicy
+from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.regular_files import refuse_special
+from mondrian_ops.tables import discovery
 from nights import Nights
 from other_users import give_away
 from staged_releases import stage, version_of
@@ -125,7 +127,7 @@ def test_what_selects_a_series_is_in_no_log(
     texts += [told for _, told in _swept(tmp_path)]
     waiting.unlink()
     with pytest.raises(FileNotFoundError) as missing:
-        storage.names_in(str(waiting))
+        stores.names_in(str(waiting))
     texts += [str(missing.value), shown(f"s3://conn@bucket/.mondrian_waiting/{waiting.name}/x")]
     assert len(texts) >= 5
     assert not [text for text in texts if waiting.name in text]
@@ -156,7 +158,7 @@ def airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for option in ("INPUTS", "OUTPUTS"):
         monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__ALLOWED_{option}", str(tmp_path))
     yield
-    storage.use_policy(None)
+    stores.use_policy(None)
 
 
 @pytest.mark.usefixtures("airflow")
@@ -212,10 +214,10 @@ def test_a_run_keeps_nothing_in_a_directory_of_another_user(
 ACTS: dict[str, Callable[[WorkDir], object]] = {
     "bytes": lambda work: work.write_bytes("rows", RAW),
     "arrow": lambda work: work.write_arrow("rows.arrow", pa.table({"name": ["Mary"]})),
-    "part": lambda work: storage.write_part(
+    "part": lambda work: publish.write_part(
         f"{work.staging}/part-1.parquet", pa.table({"age": [34]}), work.root
     ),
-    "scattered": lambda work: storage.FragmentWriter(work).append(0, pa.table({"name": ["Mary"]})),
+    "scattered": lambda work: publish.FragmentWriter(work).append(0, pa.table({"name": ["Mary"]})),
     "read": lambda work: work.read_json("job.json"),
     "mapped": lambda work: work.read_arrow("rows.arrow"),
     "keep": lambda work: work.keep(),
@@ -262,8 +264,8 @@ def test_a_run_writes_nothing_where_a_link_above_its_files_leads(
     work.create()
     team.rename(tmp_path / "moved")
     team.symlink_to(tmp_path / "moved")
-    monkeypatch.setattr(storage.access_policy, "_in_use", AccessPolicy(outputs=(str(out),)))
-    monkeypatch.setattr(storage.workdir, "check_writing", lambda url: None)  # it came before
+    monkeypatch.setattr(stores.access_policy, "_in_use", AccessPolicy(outputs=(str(out),)))
+    monkeypatch.setattr(publish.workdir, "check_writing", lambda url: None)  # it came before
     with pytest.raises(JobError, match="outside the allowed locations"):
         work.write_bytes("rows", RAW)
     assert not list((tmp_path / "moved").rglob("rows"))
@@ -275,10 +277,10 @@ def test_a_run_writes_nothing_where_a_link_above_its_files_leads(
 def test_no_publication_deletes_what_got_the_name_of_an_old_release(
     out: Path, tmp_path: Path, precious: Path
 ) -> None:
-    storage.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
+    publish.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
     aside = out / ".people.mondrian_ops-previous"
     precious.rename(aside)
-    storage.publish(str(stage(tmp_path / "staging", 2)), str(out / "people"))
+    publish.publish(str(stage(tmp_path / "staging", 2)), str(out / "people"))
     assert version_of(out / "people") == 2
     aside.rename(precious)
 
@@ -288,7 +290,7 @@ def test_no_publication_puts_a_link_in_the_place_of_a_release(
 ) -> None:
     aside = out / ".people.mondrian_ops-previous"
     aside.symlink_to(precious)
-    storage.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
+    publish.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
     assert aside.is_symlink()
     assert not (out / "people").is_symlink()
     assert version_of(out / "people") == 1
@@ -297,15 +299,15 @@ def test_no_publication_puts_a_link_in_the_place_of_a_release(
 def test_an_output_that_becomes_a_link_is_not_published_through(
     out: Path, tmp_path: Path, precious: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    complete = storage.release._complete
+    complete = publish.release._complete
 
     def swapped(staging: str, token: str) -> None:
         complete(staging, token)
         (out / "people").symlink_to(precious)
 
-    monkeypatch.setattr(storage.release, "_complete", swapped)
+    monkeypatch.setattr(publish.release, "_complete", swapped)
     with pytest.raises(StorageError, match="people: is a link"):
-        storage.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
+        publish.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
 
 
 # The place of code
@@ -364,7 +366,7 @@ def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that jobs may read."""
     folder = tmp_path / "landing"
     folder.mkdir()
-    monkeypatch.setattr(storage.access_policy, "_in_use", AccessPolicy(inputs=(str(folder),)))
+    monkeypatch.setattr(stores.access_policy, "_in_use", AccessPolicy(inputs=(str(folder),)))
     return folder
 
 
@@ -395,7 +397,7 @@ def test_data_that_becomes_a_link_after_it_was_checked_is_not_read(
 
     monkeypatch.setattr(discovery, "check_source_file", swapped)
     with pytest.raises(JobError, match="outside the allowed locations"):
-        storage.open_source(str(file))
+        tables.open_source(str(file))
 
 
 @pytest.mark.parametrize(("name", "rows"), KINDS)
@@ -408,7 +410,7 @@ def test_data_that_becomes_a_link_to_hidden_rows_is_not_read(
     file.symlink_to(secret)
     monkeypatch.setattr(discovery, "check_source_file", lambda *_: None)
     with pytest.raises(JobError, match="is hidden"):
-        storage.open_source(str(file))
+        tables.open_source(str(file))
 
 
 @pytest.mark.parametrize(("name", "rows"), KINDS[1:])
@@ -423,6 +425,6 @@ def test_data_that_becomes_a_pipe_after_it_was_checked_is_not_waited_for(
             file.unlink()
             os.mkfifo(file)
 
-    monkeypatch.setattr("mondrian_ops.storage.regular_files.refuse_special", swapped)
+    monkeypatch.setattr("mondrian_ops.stores.regular_files.refuse_special", swapped)
     with pytest.raises(InputError, match="is a named pipe"):
-        storage.open_source(str(file))
+        tables.open_source(str(file))

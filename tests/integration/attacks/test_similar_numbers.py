@@ -16,7 +16,7 @@ import pytest
 from adversary import ALGORITHMS, Release, name_of, population, released
 from mondrian_ops import pipeline
 from mondrian_ops.report import render_text
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 L, K = 5, 10
 

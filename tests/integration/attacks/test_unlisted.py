@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adversary import ALGORITHMS, Release, name_of, opened, population
-from mondrian_ops import anonymize, pipeline, storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import anonymize, pipeline, tables
+from mondrian_ops.errors import InputError
 from mondrian_ops.report import render_html, render_markdown, render_text
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 
 QUASI = ["age", "sex"]
 K = 5
@@ -172,8 +172,8 @@ def test_an_index_that_the_job_names_is_a_column(tmp_path):
 @pytest.mark.parametrize("named", [[], ["ssn"]])
 def test_other_processes_take_the_same_columns_for_the_data(tmp_path, named):
     pq.write_table(pa.Table.from_pandas(numbered("ssn")), tmp_path / "in.parquet")
-    source = storage.open_source(str(tmp_path / "in.parquet"), named)
-    other = storage.Source.from_json(json.loads(json.dumps(source.to_json())))
+    source = tables.open_source(str(tmp_path / "in.parquet"), named)
+    other = tables.Source.from_json(json.loads(json.dumps(source.to_json())))
     assert other == source
     assert ("ssn" in other.schema.names) is ("ssn" in named) is (not other.index)
     assert all(batch.schema.names == source.schema.names for batch in other.batches())

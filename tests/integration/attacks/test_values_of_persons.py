@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.storage import load_job
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.stores import load_job
 
 ILLS = 16
 
@@ -62,7 +62,7 @@ def known(released: pa.Table, table: pa.Table, values: int = 1) -> float:
 
 def without_persons_values(monkeypatch) -> None:
     """As it was, when l counted rows."""
-    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    monkeypatch.setattr("mondrian_ops.cut.anonymizer.joined", lambda classes, *_: classes)
     monkeypatch.setattr("mondrian_ops.engines.fragment.check_persons_values", lambda *_: None)
 
 
@@ -94,7 +94,7 @@ def test_in_files_too(tmp_path):
 
 def test_what_was_not_joined_is_refused_by_the_check(monkeypatch, tmp_path):
     """Which shares no code with the joining."""
-    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    monkeypatch.setattr("mondrian_ops.cut.anonymizer.joined", lambda classes, *_: classes)
     with pytest.raises(PrivacyError, match=r"^l: in \d+ of \d+ classes of the released table"):
         anonymize(visits(), JOB)
 
@@ -181,7 +181,7 @@ def test_wages_in_files_of_several_parts(tmp_path):
 
 
 def test_wages_that_were_not_joined_are_refused_by_the_check(monkeypatch):
-    monkeypatch.setattr("mondrian_ops.algorithms.anonymizer.joined", lambda classes, *_: classes)
+    monkeypatch.setattr("mondrian_ops.cut.anonymizer.joined", lambda classes, *_: classes)
     with pytest.raises(PrivacyError, match="more than 1/3 of the persons have values of column"):
         anonymize(wages(), WAGES)
 

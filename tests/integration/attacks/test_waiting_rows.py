@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import ApprovalError, JobError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
+from mondrian_ops.errors import ApprovalError, JobError, StorageError
+from mondrian_ops.job.job import Job
 from nights import silent
 from task_runs import TaskRun
 from waiting_questions import Airflow, installed
@@ -38,8 +38,8 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
     catalogue = os.environ["MONDRIAN_OPS_CATALOGUE"]
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", catalogue)
     yield Clinic(tmp_path, monkeypatch)
-    storage.use_policy(None)
-    storage.use_policies(None)
+    stores.use_policy(None)
+    stores.use_policies(None)
 
 
 class Clinic:
@@ -85,7 +85,7 @@ class Clinic:
         }
 
     def job(self, whose: str, rows: int, **changes: Any) -> Job:
-        return storage.check_job(storage.load_job(self.options(whose, rows, **changes)))
+        return publish.check_job(stores.load_job(self.options(whose, rows, **changes)))
 
     def night(self, whose: str, rows: int, **changes: Any) -> dict[str, Any]:
         return pipeline.run(self.job(whose, rows, **changes), silent)
@@ -196,7 +196,7 @@ def test_a_column_that_only_they_have_keeps_to_every_policy(clinic: Clinic, toni
 
 
 def clinic_run(options: dict[str, Any]) -> dict[str, Any]:
-    return pipeline.run(storage.check_job(storage.load_job(options)), silent)
+    return pipeline.run(publish.check_job(stores.load_job(options)), silent)
 
 
 # Whoever may write to the catalogue's database, but has not its key
@@ -316,7 +316,7 @@ def test_their_approval_is_asked_for_of_their_approvers(clinic: Clinic, airflow:
     assert clinic.published() == []
     answer = airflow.answered("Approve", "7", "grace")
     run.task("wrap_up").decided(run.context, **parked, event=answer)
-    report = storage.report_of(run.job["output"])
+    report = publish.report_of(run.job["output"])
     assert report is not None
     assert report["outcome"]["decided_by"] == "grace"
     assert report["policies"] == ["patients"]

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from canary_people import CANARIES, canary_people
-from mondrian_ops import anonymize, pipeline, storage
-from mondrian_ops.core.errors import (
+from mondrian_ops import anonymize, pipeline, publish
+from mondrian_ops.engines.handover import Fragment
+from mondrian_ops.errors import (
     HierarchyError,
     InputError,
     JobError,
@@ -27,7 +28,6 @@ from mondrian_ops.core.errors import (
     PrivacyError,
     StorageError,
 )
-from mondrian_ops.engines.handover import Fragment
 
 
 class Site:
@@ -315,7 +315,7 @@ def test_an_output_that_is_no_release_of_this_project(site):
 
 def partitioned(site: Site, **keys: Any):
     job = site.load(site.job(**keys))
-    work = storage.work_path(job.output, "a run")
+    work = publish.work_path(job.output, "a run")
     return job, work, pipeline.partition(job, work=work)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import InputError
+from mondrian_ops.errors import InputError
 
 PEOPLE = 1000
 K = 4

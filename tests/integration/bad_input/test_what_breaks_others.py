@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import anonymize, pipeline
-from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
+from mondrian_ops.errors import JobError, MondrianOpsError, PrivacyError
 from published_text import in_any_order
 
 

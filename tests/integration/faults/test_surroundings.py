@@ -20,10 +20,10 @@ import pytest
 
 from faults.process import Ended, Processes, job_of
 from faults.run_harness import Harness, contents, rows_and_report
-from mondrian_ops import datasets, pipeline, storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import datasets, pipeline, publish
 from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.storage import source as sources
+from mondrian_ops.errors import InputError
+from mondrian_ops.tables import source as sources
 from servers.needs import own_mounts
 
 # Disk full
@@ -101,7 +101,7 @@ def as_another(processes: Processes) -> Callable[[Path, dict[str, Any]], Ended]:
     """A partition by a user who is not root."""
 
     def partition(folder: Path, job: dict[str, Any]) -> Ended:
-        work = storage.work_path(job["output"], "run")
+        work = publish.work_path(job["output"], "run")
         return processes.run(
             ["partition"], folder, within={"root": False}, job=job, work=work, values=[]
         )
@@ -250,7 +250,7 @@ def test_a_source_that_changes_between_the_passes_is_refused(changing: Changing)
 
 
 def test_a_source_that_changes_between_two_fragments_is_refused(changing: Changing) -> None:
-    work = storage.work_path(str(changing.output), "run")
+    work = publish.work_path(str(changing.output), "run")
     first, second = pipeline.partition(changing.job, work=work)
     pipeline.anonymize_fragment(first)
     changing.now()

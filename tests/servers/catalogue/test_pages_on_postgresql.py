@@ -15,10 +15,10 @@ import pytest
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi.testclient import TestClient
 
-from mondrian_ops import airflow_plugin, storage
+from mondrian_ops import airflow_plugin, stores
 from mondrian_ops.catalogue import Catalogue, Place
 from mondrian_ops.catalogue.database import PATIENCE_S
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 from mondrian_ops.operators.release_records import record
 from mondrian_ops.web import reader
 from mondrian_ops.web.reader import Reader
@@ -69,7 +69,7 @@ def recorded(name: str) -> str:
         "dag_run": SimpleNamespace(dag_id="a_dag", run_id=name),
         "ti": SimpleNamespace(task_id="wrap_up", map_index=-1),
     }
-    return record(context, storage.load_job(JOB), report_of()).rpartition("/")[2]
+    return record(context, stores.load_job(JOB), report_of()).rpartition("/")[2]
 
 
 def test_several_may_make_it_at_once(database, tmp_path):

@@ -18,8 +18,8 @@ from contextlib import suppress
 
 import pytest
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops import publish
+from mondrian_ops.errors import PrivacyError
 from mondrian_ops.pipeline import overlap_check
 from people_runs import PeopleRun, publications
 
@@ -101,7 +101,7 @@ def test_a_publisher_that_is_killed_is_no_obstacle_and_not_forgotten(database, t
     if step == "before the publication":
         with pytest.raises(OSError, match="1 other run"):
             other.publish()
-        storage.WorkDir(storage.work_path(f"{tmp_path}/killed", "killed")).remove()
+        publish.WorkDir(publish.work_path(f"{tmp_path}/killed", "killed")).remove()
     other.publish()
     assert [each.intention.output for each in publications()] == [other.output]
 

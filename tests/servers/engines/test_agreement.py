@@ -20,10 +20,10 @@ import pytest
 from engines.samples import Site, quasi_identifiers
 from mapped_phases import run_mapped
 from mondrian_ops import pipeline
-from mondrian_ops.core.column_types import plain_schema
-from mondrian_ops.core.job import Job
+from mondrian_ops.data.column_types import plain_schema
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.job.job import Job
 from published_text import in_any_order
 from source_samples import write_declared
 

@@ -15,13 +15,13 @@ import pytest
 
 from brute_force import classes_of
 from engines.samples import ROWS, Site, quasi_identifiers
-from mondrian_ops import pipeline, storage
-from mondrian_ops.algorithms import planning
-from mondrian_ops.algorithms.boundary_fitting import settle
-from mondrian_ops.algorithms.planning import Draft, LeafCounts
-from mondrian_ops.core.dependencies import survey
-from mondrian_ops.core.profile import Profiler
-from mondrian_ops.core.row_routing import Router
+from mondrian_ops import pipeline, publish
+from mondrian_ops.cut import planning
+from mondrian_ops.cut.boundary_fitting import settle
+from mondrian_ops.cut.planning import Draft, LeafCounts
+from mondrian_ops.cut.routing import Router
+from mondrian_ops.data.disclosing_columns import survey
+from mondrian_ops.data.profile import Profiler
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.run import Run
 from published_text import KINDS, Column, in_any_order
@@ -108,7 +108,7 @@ def test_scattering(site: Site, engine: Engine, tmp_path: Path) -> None:
     check_counts(engine.count(run, scatter=True, rows_seen=lambda _: None), run, site.table)
     leaf = leaves_of(run, site.table)
     for number in range(run.draft.plan.leaves):
-        rows = storage.read_fragment(run.work, number)
+        rows = publish.read_fragment(run.work, number)
         assert rows.schema.equals(run.schema)
         assert "ssn" not in rows.column_names
         expected = site.table.select(run.columns).filter(pa.array(leaf == number))
@@ -164,7 +164,7 @@ def test_cutting_and_writing(site: Site, engine: Engine, tmp_path: Path, retriev
         rows = site.table.select(run.columns).filter(pa.array(mask))
         released, expected, *_ = run.anonymizer.release(rows)
         alone = tmp_path / f"{fragment.id}.parquet"
-        storage.write_part(str(alone), released, declared=run.declared)
+        publish.write_part(str(alone), released, declared=run.declared)
         part = pq.read_table(run.work.part_path(fragment.id))
         written = pq.read_table(alone)
         assert part.schema.equals(written.schema)

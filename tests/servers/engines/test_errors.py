@@ -17,7 +17,11 @@ import pytest
 
 from canary_people import CANARIES, canary_people
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import (
+from mondrian_ops.engines import Engine
+from mondrian_ops.engines.local import LocalEngine
+from mondrian_ops.engines.run import Run
+from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.errors import (
     HierarchyError,
     InputError,
     JobError,
@@ -25,11 +29,7 @@ from mondrian_ops.core.errors import (
     StorageError,
     UnattainableError,
 )
-from mondrian_ops.core.job import Job
-from mondrian_ops.engines import Engine
-from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.engines.run import Run
-from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.job.job import Job
 from servers.spark import SparkCluster
 
 pytestmark = pytest.mark.java

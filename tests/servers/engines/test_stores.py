@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, PrivacyError
+from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.errors import JobError, PrivacyError
 from published_text import in_any_order
 from servers.stores import Store
 
@@ -68,7 +68,7 @@ def test_the_release_is_that_of_local_files(
 
     local = pipeline.run(job(str(tmp_path)), engine=LocalEngine())
     there = job(store.url().rstrip("/"), engine="spark")
-    work = storage.work_path(str(there.output), "a-run")
+    work = publish.work_path(str(there.output), "a-run")
     pipeline.partition(there, work=work, engine=spark_engine)
     summaries = pipeline.anonymize_all(work, spark_engine)
     refuse_a_changed_part(store, there, work, summaries, spark_engine)
@@ -91,7 +91,7 @@ def refuse_a_changed_part(
     store: Store, job: Any, work: str, summaries: Any, engine: SparkEngine
 ) -> None:
     """One value of one row is another by the time of the check; then all is as it was."""
-    path = storage.WorkDir.attach(work).part_path(0)
+    path = publish.WorkDir.attach(work).part_path(0)
     name = path.removeprefix(store.url().rstrip("/") + "/")
     written = store.fetch(name)
     part = pq.read_table(io.BytesIO(written))
@@ -157,14 +157,14 @@ def test_rows_that_wait_keep_their_policies(
     policy = {"name": "patients", "inputs": [store.url("patients")], "min_k": 50}
     file = tmp_path / "policies.json"
     file.write_text(json.dumps({"unmatched": "allow", "policies": [policy]}))
-    storage.use_policies(str(file))
+    stores.use_policies(str(file))
     try:
-        held = pipeline.run(storage.check_job(jobs[0]), engine=spark_engine)
+        held = pipeline.run(publish.check_job(jobs[0]), engine=spark_engine)
         assert held["outcome"]["state"] == "held"
     finally:
-        storage.use_policies(None)
+        stores.use_policies(None)
     with pytest.raises(JobError, match=r"requires min_k: 50; .*since 2025-08-01 came under"):
         pipeline.run(replace(jobs[1], k=5), engine=spark_engine)
-    assert "2025-08-02" not in storage.names_in(store.url("out"))
+    assert "2025-08-02" not in stores.names_in(store.url("out"))
     report = pipeline.run(jobs[1], engine=spark_engine)
     assert (report["rows"]["published"], report["policies"]) == (130, ["patients"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from mondrian_ops.core.job import Job
+from mondrian_ops.job.job import Job
 from published_text import KINDS, TREE_FILE
 
 ROWS = 600

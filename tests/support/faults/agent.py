@@ -31,7 +31,7 @@ def watch() -> None:
     sys.meta_path.insert(
         0,
         _AfterImport(
-            {"mondrian_ops.storage": agent.install, "mondrian_ops.engines.executor": agent.mark}
+            {"mondrian_ops.stores": agent.install, "mondrian_ops.engines.executor": agent.mark}
         ),
     )
 

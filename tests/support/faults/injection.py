@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from mondrian_ops.storage import local_publication
-from mondrian_ops.storage.private_folders import Entry
+from mondrian_ops.publish import local
+from mondrian_ops.stores.private_folders import Entry
 
 KILLS = ("killed before", "killed after")
 ERRORS = ("EIO", "ENOSPC", "reply lost")
@@ -140,7 +140,7 @@ def faults_at(point: str) -> tuple[str, ...]:
 def install(points: Points, exchanges: bool = True) -> None:
     """Wrap, in this process, what the package reaches the file system through."""
     if not exchanges:
-        local_publication._exchange = lambda one, other: False
+        local._exchange = lambda one, other: False
     _wrap_os(points)
     _wrap_open(points)
     pa.OSFile = lambda path, mode: _native(points, path, mode)
@@ -154,8 +154,8 @@ def install(points: Points, exchanges: bool = True) -> None:
         return real_parquet(source, **options)
 
     pq.ParquetFile = parquet_file
-    local_publication._exchange = _wrapped(points, "exchange", local_publication._exchange, which=1)
-    local_publication.LOCK_TIMEOUT_S = 0.0
+    local._exchange = _wrapped(points, "exchange", local._exchange, which=1)
+    local.LOCK_TIMEOUT_S = 0.0
 
 
 def _wrapped(

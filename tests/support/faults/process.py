@@ -128,7 +128,7 @@ def _forked(question: dict[str, Any], notes: str) -> int:
 
 
 def _work(question: dict[str, Any], note: Path) -> None:
-    from mondrian_ops.core.errors import MondrianOpsError
+    from mondrian_ops.errors import MondrianOpsError
 
     fault = Fault(*question["fault"]) if question["fault"] else None
     if fault is not None and fault.kind == IN_TIME:  # also inside of SQLite, which has no points

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from faults.injection import Fault
 from faults.process import Ended, Processes, Within, job_of
-from mondrian_ops import datasets, storage
+from mondrian_ops import datasets, publish
 
 STEPS = ("partition", "anonymize_fragment", "anonymize_fragment", "wrap_up", "clean_up")
 """The tasks of a run of two fragments."""
@@ -44,7 +44,7 @@ class Harness:
         self.seen = place / "seen"
         self.folder = self.seen / "here"
         self.output = self.folder / "out"
-        self.work = storage.work_path(str(self.output), "run")
+        self.work = publish.work_path(str(self.output), "run")
         self.processes = processes
         self.passed: list[tuple[str, ...]] = []
         self._place = place
@@ -62,7 +62,7 @@ class Harness:
     def another(self, run_id: str) -> Harness:
         """Another run of the same job, to the same output."""
         other = copy.copy(self)
-        other.work, other._values = storage.work_path(str(self.output), run_id), []
+        other.work, other._values = publish.work_path(str(self.output), run_id), []
         return other
 
     def go(self, step: int, last: int, fault: Fault | None = None) -> Ended:

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from faults.mailbox import VARIABLE, Mailbox, Order, Passed
 from faults.process import job_of
 from faults.run_harness import contents, rows_and_report
-from mondrian_ops import datasets, pipeline, storage
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops import datasets, pipeline, publish
 from mondrian_ops.engines.spark import SparkEngine
+from mondrian_ops.errors import MondrianOpsError
 from servers.processes import wait_until
 
 JOBS: Mapping[str, Mapping[str, Any]] = {
@@ -131,7 +131,7 @@ class SparkHarness:
         """
         output = self._begun()
         name = output.parent.name
-        work = storage.work_path(str(output), "run")
+        work = publish.work_path(str(output), "run")
         job = self._job_to(output)
         self._mailbox.order(name, Order(*passed, "stopped", str(self._mailbox.seen), once=False))
         driver = _driver(job, work, remote)

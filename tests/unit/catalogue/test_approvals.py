@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from mondrian_ops.catalogue import Catalogue, Place, approvals
 from mondrian_ops.catalogue.approvals import Asked, Instance
 from mondrian_ops.catalogue.tables import approval
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.errors import ApprovalError
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ID = "0" * 32

@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue import Catalogue, Place
 from mondrian_ops.catalogue.tables import SCHEMA, VERSIONS, key_table, metadata, series
-from mondrian_ops.core.errors import StorageError, values_withheld
+from mondrian_ops.errors import StorageError, values_withheld
 
 MIGRATIONS = Path(catalogue.__file__).with_name("migrations")
 

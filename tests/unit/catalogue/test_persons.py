@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue import persons
 from mondrian_ops.catalogue.tables import night, night_persons, person, series
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 
 NIGHT = {
     "state": "pending", "label": "", "input": "", "output": "", "work": "", "time": "",

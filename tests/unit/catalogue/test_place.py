@@ -8,7 +8,7 @@ import pytest
 
 from mondrian_ops import catalogue
 from mondrian_ops.catalogue import Place
-from mondrian_ops.core.errors import StorageError
+from mondrian_ops.errors import StorageError
 
 
 def test_the_environment_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish
 from mondrian_ops.catalogue import people, publication
 from mondrian_ops.catalogue.publication import Intention, State
 from mondrian_ops.catalogue.tables import publication as table
 from mondrian_ops.catalogue.tables import sketch
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.sketch import Sketch
+from mondrian_ops.data.sketch import Sketch
+from mondrian_ops.errors import StorageError
 from waiting_runs import WaitingRun
 
 
@@ -111,14 +111,14 @@ def test_who_finds_the_intention_of_a_killed_publisher_asks_the_store(run, place
 
 def test_a_release_that_appears_between_the_two_looks_is_found(run, monkeypatch):
     run.intend()
-    may_publish = storage.may_publish
+    may_publish = publish.may_publish
 
     def then_published(*args):
         found = may_publish(*args)
         run.place()
         return found
 
-    monkeypatch.setattr(storage, "may_publish", then_published)
+    monkeypatch.setattr(publish, "may_publish", then_published)
     assert settle() is State.PUBLISHED
 
 

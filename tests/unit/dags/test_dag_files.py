@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.job_sections import Samarati, Spark, Tds
-from mondrian_ops.core.options import flat_options
 from mondrian_ops.forms import Answer
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import flat_options
+from mondrian_ops.job.sections import Samarati, Spark, Tds
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -78,7 +78,7 @@ def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name, par
     imported = {module.partition(".")[0] for module in parsed["modules"]}
     assert not imported & HEAVY
     assert not any(module.startswith("airflow.providers.apache") for module in parsed["modules"])
-    assert not {"mondrian_ops.pipeline", "mondrian_ops.storage"} & set(parsed["modules"])
+    assert not {"mondrian_ops.pipeline", "mondrian_ops.publish"} & set(parsed["modules"])
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.core.errors import InputError
 from mondrian_ops.datasets import blocks, people, poker
 from mondrian_ops.datasets.people import block as people_block
 from mondrian_ops.datasets.poker import block as poker_block
+from mondrian_ops.errors import InputError
 
 Make = Callable[[int, int], pa.Table]
 

@@ -6,8 +6,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.datasets import generate, people, poker
+from mondrian_ops.errors import InputError, StorageError
 
 
 class TestGenerate:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core.errors import InputError, StorageError
 from mondrian_ops.datasets import Population, generate_nights, nights, people
+from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.nightly.landing import read_landing
 
 TOWN = Population(5_000, 6, 3, kind="snapshots", leave=0.1, come=0.2, back=0.5, move=0.04)

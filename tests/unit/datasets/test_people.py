@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from mondrian_ops import storage
+from mondrian_ops import stores
 from mondrian_ops.datasets import people
 
 HIERARCHIES = Path(__file__).resolve().parents[3] / "include" / "hierarchies"
@@ -51,13 +51,13 @@ class TestPeople:
         ],
     )
     def test_the_hierarchies_hold_every_value(self, column: str, file: str) -> None:
-        leaves = set(storage.read_hierarchy(str(HIERARCHIES / file)).leaves)
+        leaves = set(stores.read_hierarchy(str(HIERARCHIES / file)).leaves)
         assert set(self.population[column].drop_null().to_pylist()) <= leaves
 
 
 @pytest.mark.parametrize("path", sorted(HIERARCHIES.glob("*.csv")), ids=lambda path: path.name)
 def test_the_hierarchies_that_come_along_are_sound(path: Path) -> None:
-    tree = storage.read_hierarchy(str(path))
+    tree = stores.read_hierarchy(str(path))
     assert tree.labels[tree.root] == "*"
     assert len(tree.ancestors) == 4
     # Leaf order is the order of the attribute: what generalizes together stands together.
@@ -66,7 +66,7 @@ def test_the_hierarchies_that_come_along_are_sound(path: Path) -> None:
 
 
 def test_the_countries_of_the_world() -> None:
-    tree = storage.read_hierarchy(str(HIERARCHIES / "countries.csv"))
+    tree = stores.read_hierarchy(str(HIERARCHIES / "countries.csv"))
     above = {
         leaf: [tree.labels[node] for node in tree.ancestors[1:, at]]
         for at, leaf in enumerate(tree.leaves)

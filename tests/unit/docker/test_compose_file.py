@@ -20,8 +20,8 @@ from airflow.cli.cli_parser import get_parser
 from airflow.configuration import retrieve_configuration_description
 from airflow.sdk import Connection
 
-from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.hooks.settings import CONFIG
+from mondrian_ops.job.sections import Partitioning
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TEXT = (CHECKOUT / "docker-compose.yaml").read_text()

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from airflow.configuration import retrieve_configuration_description
 
-from mondrian_ops.core.job_sections import Partitioning
 from mondrian_ops.hooks.settings import CONFIG
+from mondrian_ops.job.sections import Partitioning
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PHASES = ("partition", "anonymize_fragment", "wrap_up")

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import StorageError
-from mondrian_ops.core.singling_out import SAMPLED
+from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines import class_samples
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
+from mondrian_ops.errors import StorageError
+from mondrian_ops.verify.singling_out import SAMPLED
 
 
 def fragments(count: int) -> list[Fragment]:
@@ -29,13 +29,13 @@ def test_all_of_few_fragments_and_some_of_many_the_same_in_every_task() -> None:
 
 def anonymized(folder: Path, **keys: object) -> tuple[Run, list[Summary]]:
     pq.write_table(people(8000, 1), folder / "in.parquet")
-    job = storage.load_job(
+    job = stores.load_job(
         {"input": f"{folder}/in.parquet", "output": f"{folder}/release", "k": 5, "cut": "median",
          "quasi_identifiers": ["age", "zip"], "partitioning": {"fragments": 4}, **keys}
     )  # fmt: skip
-    work = storage.work_path(str(job.output), "a run")
+    work = publish.work_path(str(job.output), "a run")
     summaries = [pipeline.anonymize_fragment(each) for each in pipeline.partition(job, work=work)]
-    return Run(storage.WorkDir.attach(work)), summaries
+    return Run(publish.WorkDir.attach(work)), summaries
 
 
 def samples_in(run: Run) -> list[Path]:

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from engines.samples import table
 from hypothesis_profiles import examples
 from limited_runs import limited_run
-from mondrian_ops import storage
-from mondrian_ops.algorithms.planning import LeafCounts
-from mondrian_ops.core import errors, resource_limits
-from mondrian_ops.core.dependencies import Watch
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.persons import LeafPersons
+from mondrian_ops import errors, publish, stores
+from mondrian_ops.cut.planning import LeafCounts
+from mondrian_ops.data.disclosing_columns import Watch
+from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.run import RunLocation
+from mondrian_ops.errors import JobError
+from mondrian_ops.job import limits as resource_limits
 
 
 @st.composite
@@ -188,11 +188,11 @@ def run(tmp_path):
 
 
 def test_executors_are_held_to_the_limits_of_the_task(run):
-    limits = storage.current_policy()
+    limits = stores.current_policy()
     described = RunLocation.of(run).to_json()
-    storage.use_policy(None)
+    stores.use_policy(None)
     source = executor._run(described).dataset.source
-    assert storage.current_policy() == limits
+    assert stores.current_policy() == limits
     assert next(source.batches()).num_rows == 4
     source.files[0] = "/etc/passwd"
     with pytest.raises(JobError, match=r"^input: /etc/passwd lies outside"):
@@ -200,12 +200,12 @@ def test_executors_are_held_to_the_limits_of_the_task(run):
 
 
 def test_a_task_without_limits_leaves_none_to_its_executors(run):
-    limits = storage.current_policy()
-    storage.use_policy(None)
+    limits = stores.current_policy()
+    stores.use_policy(None)
     described = RunLocation.of(run).to_json()
-    storage.use_policy(limits)
+    stores.use_policy(limits)
     executor._run(described)
-    assert storage.current_policy() is None
+    assert stores.current_policy() is None
 
 
 def test_executors_have_the_sizes_that_the_task_allows(run):
@@ -236,6 +236,6 @@ def test_executors_of_an_attempt_that_was_given_up_write_nothing(tmp_path):
         executor._run.cache_clear()
         late = executor._run(described).work
         late.write_bytes("x", b"x")
-        storage.WorkDir(run.work.root).create()
+        publish.WorkDir(run.work.root).create()
         with pytest.raises(errors.StorageError, match="obsolete"):
             late.write_bytes("x", b"x")

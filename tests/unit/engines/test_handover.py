@@ -7,8 +7,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from mondrian_ops.core.errors import StorageError
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState, Sample, Summary
+from mondrian_ops.errors import StorageError
 
 FRAGMENT = Fragment(
     id=1, where="age <= 3", rows=5, work="w", any_of=[[{"column": "age", "op": "<=", "value": 3}]]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
+from mondrian_ops import pipeline, publish
 from mondrian_ops.engines import fragment as module
 from mondrian_ops.engines import local, threads
 from mondrian_ops.engines.handover import Fragment
@@ -44,7 +44,7 @@ def test_a_fragment_by_itself_takes_one_unless_it_is_given_more(tmp_path, taken,
         {"input": str(tmp_path / "in.parquet"), "output": str(tmp_path / "out"), "k": 2,
          "quasi_identifiers": ["age"]}
     )  # fmt: skip
-    work = storage.work_path(str(job.output), "r")
+    work = publish.work_path(str(job.output), "r")
     for fragment in pipeline.partition(job, work=work):
         pipeline.anonymize_fragment(fragment, engine)
     assert set(taken) == {cores}

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from drawn_releases import CRITERIA, ILLS, job_of, releases
 from engines.in_process import InProcessEngine
 from hypothesis_profiles import examples
-from mondrian_ops import storage
-from mondrian_ops.core import verification
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.release_labels import labels_of_job
+from mondrian_ops import publish
 from mondrian_ops.engines.executor import Message
 from mondrian_ops.engines.release_check import ReleaseCheck, counted_part
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.verify import requirements
+from mondrian_ops.verify.labels import labels_of_job
 from staged_checks import DAMAGES, StagedRelease, outcome
 
 
@@ -264,9 +264,9 @@ def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path) -
             part = pa.table({"q0": [value] * 3, "s": ["flu"] * 3, "name": ["*"] * 3})
             pq.write_table(part, path)
             persons = pa.chunked_array([["p", "q", "r"]])
-            release.work.write_persons(storage.digest_of(path), persons)
+            release.work.write_persons(publish.digest_of(path), persons)
             contents.append(Path(path).read_bytes())
-        counter = verification.counter_of(release.job, part.column_names)
+        counter = requirements.counter_of(release.job, part.column_names)
         assert counted_part(release.work, counter, True, path).counted.rows == 3
         with mock.patch.object(
             counter, "count", lambda *_, of=contents[0]: Path(path).write_bytes(of)

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.profile import Profile
+from mondrian_ops.data.profile import Profile
 from mondrian_ops.engines.run import Dataset, Run
+from mondrian_ops.job.job import Job
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.algorithms import planning
-from mondrian_ops.core.criteria import SensitiveDomain
-from mondrian_ops.core.plan import edges_of
+from mondrian_ops import pipeline, publish
+from mondrian_ops.cut import planning
+from mondrian_ops.cut.plan import edges_of
+from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.scan import Block, Counting, count_rows
 from mondrian_ops.pipeline.partition import begin
@@ -92,7 +92,7 @@ def folder(tmp_path):
 
 def scanned(job):
     """A run with its draft, and its counts by leaf, from the local engine's two passes."""
-    run = begin(job, storage.work_path(str(job.output), "counted"))
+    run = begin(job, publish.work_path(str(job.output), "counted"))
     engine = LocalEngine()
     engine.draft(run, lambda rows: None)
     return run, engine.count(run, False, lambda rows: None)
@@ -220,7 +220,7 @@ def test_rows_are_not_read_again_for_counts_that_the_profile_has(tmp_path, folde
         **keys,
     }
     job = pipeline.load_job(described)
-    pipeline.partition(job, work=storage.work_path(str(job.output), "w"), engine=Uncounting())
+    pipeline.partition(job, work=publish.work_path(str(job.output), "w"), engine=Uncounting())
 
 
 @pytest.mark.parametrize("fragments", [1, 3])

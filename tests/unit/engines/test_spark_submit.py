@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.in_process import InProcessEngine
-from mondrian_ops import catalogue, pipeline, spark_app, storage
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import InputError, PrivacyError, StorageError
+from mondrian_ops import catalogue, pipeline, spark_app, stores
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Request, Result, SparkSubmitEngine
-from mondrian_ops.storage import WorkDir, workdir
+from mondrian_ops.errors import InputError, PrivacyError, StorageError
+from mondrian_ops.job import limits
+from mondrian_ops.publish import WorkDir, workdir
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def begun(tmp_path, monkeypatch):
         "quasi_identifiers": ["age"],
         "engine": "spark",
     }
-    job, work = storage.load_job(described), str(tmp_path / ".work")
+    job, work = stores.load_job(described), str(tmp_path / ".work")
     pipeline.begin(job, work)
     monkeypatch.setattr(workdir, "_STARTED", set())
     return job, work
@@ -166,7 +166,7 @@ def test_a_driver_that_ends_without_a_result_may_be_tried_again(begun):
 def test_a_request_has_the_limits_of_the_task(begun):
     _, work = begun
     run = Run(WorkDir(work))
-    with resource_limits.changed(columns=9):
+    with limits.changed(columns=9):
         assert Request.of(run, "partition").location.limits == {"columns": 9}
     assert Request.of(run, "partition").location.limits == {}
 

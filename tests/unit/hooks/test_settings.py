@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mondrian_ops import storage
+from mondrian_ops import stores
 from mondrian_ops.catalogue import Place
-from mondrian_ops.core import resource_limits
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.hooks import settings
 from mondrian_ops.hooks.provider_info import get_provider_info
+from mondrian_ops.job import limits
 from task_contexts import read_job
 
 
@@ -80,7 +80,7 @@ def test_the_limits_and_the_jobs_of_a_task_have_one_base(monkeypatch, tmp_path):
         with pytest.raises(JobError, match=f"input: {tmp_path}/other is not allowed"):
             read_job({**job, "input": "other"})
     finally:
-        storage.use_policy(None)
+        stores.use_policy(None)
 
 
 def test_a_job_file_may_lie_where_dag_files_do(monkeypatch, tmp_path):
@@ -96,7 +96,7 @@ def test_a_job_file_may_lie_where_dag_files_do(monkeypatch, tmp_path):
             with pytest.raises(JobError, match=r"input: .* is not allowed"):
                 read_job({**job, "input": str(file)})
     finally:
-        storage.use_policy(None)
+        stores.use_policy(None)
 
 
 def test_the_limits_of_airflow_hold_in_the_process(monkeypatch):
@@ -104,12 +104,12 @@ def test_the_limits_of_airflow_hold_in_the_process(monkeypatch):
     try:
         settings.use_settings()
         monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__LIMITS")
-        assert (resource_limits.limit("columns"), resource_limits.limit("text")) == (5, 1024)
+        assert (limits.limit("columns"), limits.limit("text")) == (5, 1024)
         settings.use_settings()
-        assert resource_limits.in_use() == {}
+        assert limits.in_use() == {}
         monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__LIMITS", "colums=5")
         with pytest.raises(JobError, match=r"no limit 'colums' \(did you mean 'columns'"):
             settings.use_settings()
     finally:
-        resource_limits.use(None)
-        storage.use_policy(None)
+        limits.use(None)
+        stores.use_policy(None)

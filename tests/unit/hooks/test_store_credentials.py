@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import stores, tables
+from mondrian_ops.errors import InputError
 from mondrian_ops.hooks.store_credentials import connection_options, use_connections
-from mondrian_ops.storage import store_access as storage_connections
+from mondrian_ops.stores import store_access as storage_connections
 from servers.stores import HdfsFolder, S3Folder
 
 
@@ -16,7 +16,7 @@ from servers.stores import HdfsFolder, S3Folder
 def no_connections(monkeypatch):
     """None but those that a test makes, and none afterwards."""
     yield
-    storage.look_up_with(None)
+    stores.look_up_with(None)
 
 
 def connection(monkeypatch, name: str, **fields) -> None:
@@ -97,12 +97,12 @@ def test_a_missing_connection_is_named(url):
     assert connection_options("hdfs", "nobody") is None
     use_connections()
     with pytest.raises(InputError, match="no Airflow connection 'nobody', which the URL names"):
-        storage.open_source(url)
-    storage.look_up_with(None)
+        tables.open_source(url)
+    stores.look_up_with(None)
     with pytest.raises(
         InputError, match="an Airflow connection, but this process runs outside Airflow"
     ):
-        storage.open_source(url)
+        tables.open_source(url)
 
 
 def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
@@ -111,12 +111,12 @@ def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
     with pytest.raises(
         InputError, match=r"create the connection webhdfs_default, set MONDRIAN_OPS"
     ):
-        storage.open_source("hdfs://nn/x")
+        tables.open_source("hdfs://nn/x")
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated():
     with pytest.raises(InputError, match="the URL holds a password") as caught:
-        storage.open_source("webhdfs://alice:hunter2@nn:9870/x")
+        tables.open_source("webhdfs://alice:hunter2@nn:9870/x")
     assert "hunter2" not in str(caught.value)
 
 
@@ -130,9 +130,9 @@ def test_hdfs_through_a_connection(hdfs_folder: HdfsFolder, monkeypatch, conn_id
     use_connections()
     named = "" if conn_id == "webhdfs_default" else f"{conn_id}@"
     hdfs_folder.put("in.csv", b"n\n1\n")
-    source = storage.open_source(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
+    source = tables.open_source(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
     assert source.rows == 1
-    storage.write_file(f"hdfs://{named}{hdfs_folder.path('f')}", b"by alice")
+    stores.write_file(f"hdfs://{named}{hdfs_folder.path('f')}", b"by alice")
     (told,) = hdfs_folder.server.call("LISTSTATUS", hdfs_folder.path("f"))["FileStatuses"][
         "FileStatus"
     ]
@@ -150,6 +150,6 @@ def test_s3_through_a_connection(s3_folder: S3Folder, monkeypatch, conn_id):
     named = "" if conn_id == "aws_default" else f"{conn_id}@"
     s3_folder.put("in.csv", b"n\n1\n")
     url = s3_folder.url("in.csv").replace("s3://", f"s3://{named}")
-    assert storage.open_source(url).rows == 1
-    sent = json.loads(json.dumps(storage.options_of([url])))
+    assert tables.open_source(url).rows == 1
+    sent = json.loads(json.dumps(stores.options_of([url])))
     assert next(iter(sent.values()))["secret_key"] == "s"

@@ -28,17 +28,19 @@ def zig() -> None:
 @pytest.fixture
 def native(tmp_path: Path) -> Path:
     """A folder with nothing but some of the sources and `build.py`."""
+    (tmp_path / "native").mkdir()
+    (tmp_path / "cut" / "native").mkdir(parents=True)
     for name in (
-        "build.py",
-        "class_criteria.c",
-        "near_values.c",
-        "near_values.h",
-        "threads.c",
-        "cutting.h",
-        "kernels.h",
+        "native/build.py",
+        "native/kernels.h",
+        "cut/native/class_criteria.c",
+        "cut/native/near_values.c",
+        "cut/native/near_values.h",
+        "cut/native/threads.c",
+        "cut/native/cutting.h",
     ):
-        shutil.copy(SOURCES / name, tmp_path)
-    return tmp_path
+        shutil.copy(SOURCES.parent / name, tmp_path / name)
+    return tmp_path / "native"
 
 
 def script(native: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -131,10 +133,12 @@ def test_another_machine_without_zig_names_the_remedy(native: Path, tmp_path: Pa
 
 
 def test_without_sources_it_says_where_they_are(tmp_path: Path) -> None:
-    shutil.copy(SOURCES / "build.py", tmp_path)
-    done = script(tmp_path)
+    alone = tmp_path / "mondrian_ops" / "native"
+    alone.mkdir(parents=True)
+    shutil.copy(SOURCES / "build.py", alone)
+    done = script(alone)
     assert done.returncode == 1
-    assert done.stderr.endswith("no C files to compile; install from a checkout or an sdist\n")
+    assert done.stderr.endswith("no C files; install from a checkout or an sdist\n")
 
 
 @needs_zig
@@ -214,6 +218,6 @@ def test_other_sources_have_another_digest(native: Path) -> None:
     before = digest()
     (native / "kernels.h").write_bytes((native / "kernels.h").read_bytes() + b"\n")
     assert digest() != before
-    for file in native.glob("*.c"):
+    for file in native.parent.rglob("*.c"):
         file.unlink()
     assert digest() == ""

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from mondrian_ops.cli.signals import SIGNALS
+from mondrian_ops.cut.native import mondrian
+from mondrian_ops.data.native import counting
 from mondrian_ops.engines.threads import in_threads
-from mondrian_ops.native import counting, library, mondrian
+from mondrian_ops.native import library
 from native_probes import no_criteria
 
 

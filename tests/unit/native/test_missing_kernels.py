@@ -14,7 +14,7 @@ from mondrian_ops.native import build
 
 CALL = """
 import numpy as np
-from mondrian_ops.core.errors import MondrianOpsError
+from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.native.library import function
 try:
     function("extents")()
@@ -28,9 +28,9 @@ def native(tmp_path: Path) -> Path:
     """The folder of the kernels in a copy of the package."""
     package = Path(mondrian_ops.__file__).parent
     copy = tmp_path / "mondrian_ops"
-    (copy / "core").mkdir(parents=True)
-    shutil.copytree(package / "native", copy / "native")
-    for name in ("__init__.py", "version.py", "core/__init__.py", "core/errors.py"):
+    for room in ("native", "generalize/native"):
+        shutil.copytree(package / room, copy / room)
+    for name in ("__init__.py", "version.py", "generalize/__init__.py", "errors.py"):
         shutil.copy(package / name, copy / name)
     return copy / "native"
 

@@ -18,15 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from mondrian_ops.native import (
-    build,
-    class_criteria,
-    counting,
-    invariance,
-    library,
-    mondrian,
-    top_down,
-)
+from mondrian_ops.cut.native import class_criteria, invariance, mondrian, top_down
+from mondrian_ops.data.native import counting
+from mondrian_ops.native import build, library
 from native_probes import no_criteria
 
 MODULES = (class_criteria, counting, invariance, mondrian, top_down)

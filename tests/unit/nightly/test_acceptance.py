@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError, StorageError
+from mondrian_ops import pipeline, stores
+from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.nightly.acceptance import accept_changes
 from mondrian_ops.nightly.landing import Drop
 from mondrian_ops.operators import PartitionOperator
@@ -61,7 +61,7 @@ def nightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nightly
     made = Nightly(tmp_path)
     pipeline.run(read_job(made.job(1)))
     yield made
-    storage.use_policy(None)
+    stores.use_policy(None)
 
 
 def test_a_drop_that_differs_is_refused_recorded_and_notified(nightly: Nightly) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import stores
+from mondrian_ops.errors import InputError
 from mondrian_ops.nightly.landing import Drop, read_landing
-from mondrian_ops.storage import load_job
-from mondrian_ops.storage.discovery import data_files
+from mondrian_ops.stores import load_job
+from mondrian_ops.tables.discovery import data_files
 
 DAY = date(2025, 6, 1)
 TEN_MINUTES = timedelta(minutes=10)
@@ -87,8 +87,8 @@ def test_a_folder_that_cannot_be_read_does_not_affect_the_others(tmp_path, monke
             raise PermissionError(folder)
         return readable(folder)
 
-    readable = storage.names_in
-    monkeypatch.setattr(storage, "names_in", names_in)
+    readable = stores.names_in
+    monkeypatch.setattr(stores, "names_in", names_in)
     landing = read_landing(str(tmp_path))
     assert list(landing.drops) == ["people"]
     assert list(landing.unusable) == ["secret"]

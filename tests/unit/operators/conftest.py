@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops import storage
+from mondrian_ops import stores
 from releases import recorded_releases
 from task_contexts import task_context
 
@@ -30,7 +30,7 @@ def allowed(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_CONNECTIONS", NAMED)
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_SPARK_CONF", "spark.*")
     yield
-    storage.use_policy(None)
+    stores.use_policy(None)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from http_server import http_server
-from mondrian_ops.core.errors import ApprovalError
+from mondrian_ops.errors import ApprovalError
 from mondrian_ops.operators import airflow_record as module
 from mondrian_ops.operators.airflow_record import Answer, airflow_record
 

@@ -17,9 +17,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from airflow.sdk.execution_time import task_runner
 
 import handed_over
-from mondrian_ops import pipeline, storage
+from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.catalogue import approvals
-from mondrian_ops.core.errors import ApprovalError, JobError, PrivacyError
+from mondrian_ops.errors import ApprovalError, JobError, PrivacyError
 from mondrian_ops.operators import (
     PartitionOperator,
     RecodeOperator,
@@ -194,7 +194,7 @@ REJECTED = approval.Decision.of(answer("Reject"))
 @pytest.fixture
 def waiting(context, tmp_path):
     """Working files, and what is kept of a release in them."""
-    work = storage.WorkDir(str(tmp_path / "work"))
+    work = publish.WorkDir(str(tmp_path / "work"))
     work.create()
     return work, approval.Parked({}, work.root, work.token, "a seal", -1)
 
@@ -325,7 +325,7 @@ class Release:
         self.notifier = RecordingNotifier()
         self.work = begun_work(context, job)
         part = pa.table({"age": ["[1, 2]", "[1, 2]"]})
-        storage.write_part(self.work.part_path(0), part)
+        publish.write_part(self.work.part_path(0), part)
         self.write_report(WAITING)
 
     @property
@@ -342,7 +342,7 @@ class Release:
 
     def write_report(self, report):
         content = report if isinstance(report, bytes) else json.dumps(report).encode()
-        storage.write_file(f"{self.work.staging}/_report.json", content)
+        stores.write_file(f"{self.work.staging}/_report.json", content)
 
     def park(self):
         """Let it be checked and asked about; what its task is resumed with."""
@@ -393,7 +393,7 @@ def release(monkeypatch, context, job, airflow):
 
 
 def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, context):
-    fragments = storage.WorkDir(release.work.root).path("fragments")
+    fragments = publish.WorkDir(release.work.root).path("fragments")
     task = release.task
     with pytest.raises(TaskAwaitingInput) as caught:
         task.execute(context)
@@ -405,7 +405,7 @@ def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, contex
     assert read_job(parked.job) == read_job(release.job)
     assert release.done == []
     with pytest.raises(FileNotFoundError):
-        storage.names_in(fragments)
+        stores.names_in(fragments)
     (entry,) = recorded_releases()
     assert entry["state"] == "waiting"
     (notice,) = release.notifier.releases
@@ -433,7 +433,7 @@ def decree(job, tmp_path, monkeypatch):
         monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(tmp_path / "policies.json"))
 
     yield set_approval
-    storage.use_policies(None)
+    stores.use_policies(None)
 
 
 def test_what_is_rejected_is_discarded_though_no_policy_allows_it_any_more(
@@ -445,7 +445,7 @@ def test_what_is_rejected_is_discarded_though_no_policy_allows_it_any_more(
     release.reject(parked)
     assert release.states == ["rejected"]
     assert not release.is_there
-    storage.use_policies(None)
+    stores.use_policies(None)
 
 
 def triggered_by(context, name, run_type="manual"):
@@ -750,7 +750,7 @@ def test_a_release_whose_report_is_damaged_is_discarded_too(release, report):
 
 def test_what_follows_is_skipped_before_anything_can_fail(release, monkeypatch):
     parked = release.park()
-    monkeypatch.setattr(storage, "load_job", Mock(side_effect=JobError("k: no number")))
+    monkeypatch.setattr(stores, "load_job", Mock(side_effect=JobError("k: no number")))
     with pytest.raises(AirflowFailException):
         release.decide(parked, answer("Reject"))
     assert release.done == ["skipped"]
@@ -787,7 +787,7 @@ def test_a_release_whose_report_is_damaged_has_failed_too(release):
 def test_a_release_that_was_published_has_not_failed(release):
     release.park()
     token = release.work.token
-    storage.publish(release.work.staging, release.job["output"], token)
+    publish.publish(release.work.staging, release.job["output"], token)
     release.clean_up()
     assert release.states == ["waiting"]
     assert not release.is_there

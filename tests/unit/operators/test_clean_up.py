@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.branch import BaseBranchOperator
 from airflow.sdk import DAG, BaseOperator, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import pipeline, storage
+from mondrian_ops import pipeline, publish
 from mondrian_ops.operators import PartitionOperator
 from mondrian_ops.operators.base import announce_work, work_of
 from mondrian_ops.operators.release_records import record
@@ -73,14 +73,14 @@ def test_an_error_that_a_retry_may_cure_comes_after_all_other_files_are_removed(
     works = [Path(work_of(read_job(each), context)) for each in jobs]
     for work in works:
         work.mkdir()
-    remove = storage.WorkDir.remove
+    remove = publish.WorkDir.remove
 
     def away(directory):
         if directory.root == str(works[1]):
             raise TimeoutError("the store does not answer")
         remove(directory)
 
-    monkeypatch.setattr(storage.WorkDir, "remove", away)
+    monkeypatch.setattr(publish.WorkDir, "remove", away)
     with pytest.raises(TimeoutError, match="does not answer"):
         clean_up_after(jobs).execute(context)
     assert [work.exists() for work in works] == [False, True, False]
@@ -93,8 +93,8 @@ GIVEN_UP = {"partition": "success", "anonymize_fragment": "success skipped", "wr
 
 def begun(job, context, task: str = "partition") -> Path:
     """The working files of a run whose partition task is over."""
-    work = storage.WorkDir(work_of(read_job(job), context))
-    work.create(storage.Owner("a_dag/manual__1", task))
+    work = publish.WorkDir(work_of(read_job(job), context))
+    work.create(publish.Owner("a_dag/manual__1", task))
     return Path(work.root)
 
 
@@ -146,7 +146,7 @@ def test_of_several_releases_the_one_is_told_whose_task_was_marked_as_success(co
         anonymize_each(jobs_of_the_night())
     works = [begun_work(context, each, "partition") for each in jobs]
     context["ti"].xcoms["mondrian_ops_work"] = [work.root for work in works]
-    storage.publish(works[0].staging, jobs[0]["output"], works[0].token)
+    publish.publish(works[0].staging, jobs[0]["output"], works[0].token)
     every = ("jobs_of_the_night", "partition", "fragments", "anonymize_fragment")
     context["ti"].ended.update(dict.fromkeys(every, "success success success"))
     context["ti"].ended["wrap_up"] = "success success failed"

@@ -14,12 +14,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from local_airflow import free_port
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import JobError
+from mondrian_ops import pipeline, publish
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.spark_submit import Result, SparkSubmitEngine
+from mondrian_ops.errors import JobError
 from mondrian_ops.operators import AnonymizeFragmentOperator, PartitionOperator
 from mondrian_ops.operators.base import work_of
 from spark_master import spark_master
@@ -177,7 +177,7 @@ def test_a_deferred_task_takes_the_result_of_its_driver(deferred, context):
     job, master, deferral = deferred
     assert deferral.method_name == "resume"
     assert deferral.trigger.driver_id == "driver-1"
-    work = storage.WorkDir.attach(work_of(read_job(job), context))
+    work = publish.WorkDir.attach(work_of(read_job(job), context))
     pipeline.divide(Run(work), LocalEngine())
     Result(None).leave(work, "partition", None)
     (fragment,) = resumed(job, context, "FINISHED")

@@ -17,7 +17,7 @@ from mondrian_ops.operators import (
     PartitionOperator,
 )
 from mondrian_ops.operators.base import work_of
-from mondrian_ops.storage import load_job
+from mondrian_ops.stores import load_job
 from teardowns import clean_up_after
 
 POINT = {

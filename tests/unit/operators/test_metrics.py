@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from http_server import http_server
-from mondrian_ops.core.job import Job
+from mondrian_ops.job.job import Job
 from mondrian_ops.operators import metrics
 
 # What a task does: the runner sets the backend up, the operator sends.
@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
-from mondrian_ops.core.job import Job
+from mondrian_ops.job.job import Job
 from mondrian_ops.operators.metrics import count_release, send_figures
 
 for line in sys.stdin:  # a process for each task, as in Airflow

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk import BaseNotifier
 
-from mondrian_ops.core.errors import InputError, PrivacyError
+from mondrian_ops.errors import InputError, PrivacyError
 from mondrian_ops.notifications import MESSAGE, SUBJECT
 from mondrian_ops.operators.notify import Notifiers, notify, refusal_notified
 from mondrian_ops.report import Report

@@ -11,9 +11,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import pipeline
-from mondrian_ops.algorithms import planning
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.cut import planning
 from mondrian_ops.engines.handover import Fragment
+from mondrian_ops.errors import PrivacyError
 from mondrian_ops.operators import GatherFragmentsOperator, PartitionOperator
 from mondrian_ops.operators import partition as module
 from mondrian_ops.operators.base import work_of

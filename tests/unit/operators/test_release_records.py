@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from handed_over import summary
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import PrivacyError
+from mondrian_ops.errors import PrivacyError
 from mondrian_ops.operators import PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.release_records import (
     record,

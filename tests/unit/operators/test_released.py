@@ -11,8 +11,8 @@ import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
-from mondrian_ops import pipeline, storage
-from mondrian_ops.core.errors import InputError
+from mondrian_ops import pipeline, publish
+from mondrian_ops.errors import InputError
 from task_runs import TaskRun
 
 
@@ -229,7 +229,7 @@ def test_a_tested_task_publishes_and_records_nothing(job, kept, monkeypatch):
     assert task.outlets == []
     assert not Path(job["output"]).exists()
     assert kept() == []
-    assert storage.WorkDir(run.fragments[0]["work"]).has_release
+    assert publish.WorkDir(run.fragments[0]["work"]).has_release
     monkeypatch.delenv("AIRFLOW_TEST_MODE")
 
 

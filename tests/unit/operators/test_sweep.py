@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, Er
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import ErrorResponse
 
-from mondrian_ops import storage
+from mondrian_ops import publish
 from mondrian_ops.operators import SweepOperator
 from mondrian_ops.operators.base import work_of
 from task_contexts import read_job
@@ -23,8 +23,8 @@ HOUR = timedelta(hours=1)
 def swept(context, job, tmp_path, monkeypatch):
     """Sweep while Airflow has these runs of the DAG; what is left of the files of ``manual__1``."""
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", str(tmp_path))
-    work = storage.WorkDir(work_of(read_job(job), context))
-    work.create(storage.Owner("a_dag/manual__1", "partition"))
+    work = publish.WorkDir(work_of(read_job(job), context))
+    work.create(publish.Owner("a_dag/manual__1", "partition"))
 
     def get_dag(dag_id):
         if has_dag is not True:
@@ -89,14 +89,14 @@ def test_files_of_another_airflow_are_not_taken_for_those_of_a_deleted_run(swept
 def test_a_store_that_cannot_be_read_fails_the_task_after_the_others_are_swept(
     swept, tmp_path, monkeypatch, context
 ):
-    sweep = storage.sweep
+    sweep = publish.sweep
 
     def broken(folder, *how):
         if folder == str(tmp_path / "b"):
             raise OSError(5, "the store does not answer")
         return sweep(folder, *how)
 
-    monkeypatch.setattr(storage, "sweep", broken, raising=False)
+    monkeypatch.setattr(publish, "sweep", broken, raising=False)
     swept(run("queued"))
     outputs = f"{tmp_path / 'b'}, {tmp_path}"
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS", outputs)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ill_people import JOB, ROWS, people
-from mondrian_ops import anonymize, pipeline, storage
-from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.job import Job
+from mondrian_ops import anonymize, pipeline, publish
+from mondrian_ops.errors import InputError
+from mondrian_ops.job.job import Job
 
 # verify
 
@@ -78,7 +78,7 @@ def test_a_release_does_not_say_whose_rows_its_rows_are(release):
 def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
     with pytest.raises(InputError):
         verified(tmp_path)
-    monkeypatch.setattr("mondrian_ops.storage.read_release", lambda _: iter([]))
+    monkeypatch.setattr("mondrian_ops.publish.read_release", lambda _: iter([]))
     with pytest.raises(InputError, match=f"^{tmp_path}: there is no data file to check$"):
         verified(tmp_path)
 
@@ -91,14 +91,14 @@ def test_columns_that_are_not_counted_are_not_read(tmp_path, monkeypatch):
     table = {"age": ["[1, 2]", "[1, 2]"], "note": ["a", "b"], "diagnosis": ["a", "b"]}
     pq.write_table(pa.table(table), tmp_path / "part-0.parquet")
     names = []
-    original = storage.ReleaseFile.batches
+    original = publish.ReleaseFile.batches
 
     def reading(file, columns=None):
         for batch in original(file, columns):
             names.append(batch.schema.names)
             yield batch
 
-    monkeypatch.setattr(storage.ReleaseFile, "batches", reading)
+    monkeypatch.setattr(publish.ReleaseFile, "batches", reading)
     job = {"k": 2, "quasi_identifiers": ["age"], "sensitive": ["diagnosis"]}
     verdict = pipeline.verify(Job.from_dict(job, paths_required=False), str(tmp_path))
     assert names == [["age", "diagnosis"]]

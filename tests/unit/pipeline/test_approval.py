@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mondrian_ops import report as reports
-from mondrian_ops.core.errors import PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import PrivacyError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded, judge
 
 LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_suppressed": 0.01}

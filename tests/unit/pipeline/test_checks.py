@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import InputError, JobError, PrivacyError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import InputError, JobError, PrivacyError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import checks
 
 

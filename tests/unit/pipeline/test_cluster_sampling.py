@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontier_jobs import job_over, small_job
-from mondrian_ops import anonymize, datasets, pipeline, storage
-from mondrian_ops.core.errors import JobError, MondrianOpsError, PrivacyError
-from mondrian_ops.core.job import Job
-from mondrian_ops.core.release_count import PartCount
+from mondrian_ops import anonymize, datasets, pipeline, publish, tables
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.run import Dataset
+from mondrian_ops.errors import JobError, MondrianOpsError, PrivacyError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import cluster_sampling, frontier
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.progress import Display
+from mondrian_ops.verify.counts import PartCount
 
 HANDS = 40_000
 
@@ -37,7 +37,7 @@ def hands(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset_of(job: Job) -> Dataset:
-    return Dataset(job, storage.open_source(str(job.input)), hierarchies_of(job))
+    return Dataset(job, tables.open_source(str(job.input)), hierarchies_of(job))
 
 
 class TestSize:
@@ -80,20 +80,20 @@ class TestSize:
 class TestSample:
     def test_drawing_all_fragments_takes_every_row_once(self, hands: Path, tmp_path: Path) -> None:
         job = job_over(hands, tmp_path)
-        work = storage.WorkDir(str(tmp_path / "work"))
+        work = publish.WorkDir(str(tmp_path / "work"))
         work.create()
         drawn = cluster_sampling.draw(
             dataset_of(job), cluster_sampling.Size(20, 20), work.root, Display()
         )
         assert drawn == Sample(work.root, HANDS, HANDS, fragments=20, drawn=20)
-        kept = pa.concat_tables([storage.read_fragment(work, leaf) for leaf in range(20)])
+        kept = pa.concat_tables([publish.read_fragment(work, leaf) for leaf in range(20)])
         source = pq.read_table(hands).select(kept.column_names)
         order = [(name, "ascending") for name in kept.column_names]
         assert kept.sort_by(order).equals(source.sort_by(order))
 
     def test_all_fragments_lose_what_a_run_loses(self, hands: Path, tmp_path: Path) -> None:
         job = job_over(hands, tmp_path, k=10, l=2)
-        work = storage.WorkDir(str(tmp_path / "work"))
+        work = publish.WorkDir(str(tmp_path / "work"))
         work.create()
         cluster_sampling.draw(dataset_of(job), cluster_sampling.Size(20, 20), work.root, Display())
         point = cluster_sampling.measure(job, work.root)
@@ -242,6 +242,6 @@ class TestSample:
         grid = frontier.points([5], [1])
         drawn = frontier.draw(job, grid, work=str(tmp_path / "work"), rows=HANDS // 4)
         assert (tmp_path / "work").stat().st_mode & 0o777 == 0o700
-        kept = storage.WorkDir(str(tmp_path / "work")).read_json("drawn.json")
+        kept = publish.WorkDir(str(tmp_path / "work")).read_json("drawn.json")
         assert len(kept) == drawn.drawn
         pipeline.discard(str(tmp_path / "work"))

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import catalogue, pipeline, storage
+from mondrian_ops import catalogue, pipeline
+from mondrian_ops import publish as publishing
 from mondrian_ops.catalogue import contracts, publication
-from mondrian_ops.core.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import contract
 from nights import silent
 
@@ -60,7 +61,7 @@ class Dataset:
         return found.id
 
     def is_released(self, day: int) -> bool:
-        return storage.report_of(self.output(day)) is not None
+        return publishing.report_of(self.output(day)) is not None
 
     @property
     def open(self) -> list[contracts.Refused]:
@@ -244,7 +245,7 @@ def test_a_publication_that_fails_gives_the_acceptance_back(
         raise StorageError("the store is full")
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="full"):
-        patch.setattr(storage, "publish", fails)
+        patch.setattr(publishing, "publish", fails)
         dataset.run(2)
     dataset.run(2)
     assert dataset.is_released(2)
@@ -267,7 +268,7 @@ def test_two_first_drops_at_once_cannot_both_be_the_first(tmp_path: Path) -> Non
 def phases(dataset: Dataset, day: int) -> str:
     """The working files of a run that has yet to publish."""
     job = dataset.job(day)
-    work = storage.work_path(str(job.output), str(day))
+    work = publishing.work_path(str(job.output), str(day))
     pipeline.partition(job, work=work)
     pipeline.check(job, work=work, summaries=pipeline.anonymize_all(work))
     return work
@@ -295,7 +296,7 @@ def test_a_publisher_that_is_killed_leaves_the_contract_of_what_is_out(
     class Killed(BaseException):
         pass
 
-    really = storage.publish
+    really = publishing.publish
 
     def killed(*arguments: Any, **named: Any) -> None:
         if is_out:
@@ -303,7 +304,7 @@ def test_a_publisher_that_is_killed_leaves_the_contract_of_what_is_out(
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(storage, "publish", killed)
+        patch.setattr(publishing, "publish", killed)
         publish(dataset, 2, work)
     report = pipeline.published_report(job, work)
     assert (report is not None) == is_out
@@ -320,7 +321,9 @@ def test_a_killed_publisher_whose_release_never_came_changed_nothing(
     drops.accept(drops.refused(2))
     work = phases(drops, 2)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(storage, "publish", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            publishing, "publish", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         publish(drops, 2, work)
     pipeline.discard(work)
     drops.night(3)

@@ -10,7 +10,7 @@ import pytest
 
 from frontier_jobs import small_job
 from mondrian_ops import pipeline
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.report import frontier_files, frontier_text
 from people_runs import publications

@@ -12,15 +12,15 @@ import pytest
 
 from ill_people import JOB, ROWS, people
 from mondrian_ops import anonymize
-from mondrian_ops.algorithms.anonymizer import Anonymizer, Released
-from mondrian_ops.core.errors import (
+from mondrian_ops.cut.anonymizer import Anonymizer, Released
+from mondrian_ops.errors import (
     ApprovalError,
     InputError,
     JobError,
     MondrianOpsError,
     PrivacyError,
 )
-from mondrian_ops.core.release_truth import PartTruth
+from mondrian_ops.verify.truth import PartTruth
 
 SAMARATI = {"k": 3, "quasi_identifiers": ["age=ladder:2/4"], "algorithm": "samarati"}
 TWO_PERSONS = pa.array([at % 2 for at in range(ROWS)])

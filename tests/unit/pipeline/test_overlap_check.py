@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mondrian_ops import catalogue, storage
+from mondrian_ops import catalogue, publish
 from mondrian_ops.catalogue import secret_key
-from mondrian_ops.core.errors import PrivacyError, StorageError
+from mondrian_ops.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline import overlap_check
 from people_runs import PeopleRun, publications
 
@@ -76,7 +76,7 @@ def test_others_are_in_nobodys_way(case):
     case.run.publish()
     own = publications()[-1]
     assert own.published
-    assert own.intention.token == storage.current_token(case.run.output)
+    assert own.intention.token == publish.current_token(case.run.output)
     assert own.time > "2025"
     assert own.dataset == own.intention.output == case.run.output
     assert own.by == ["name"]

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from listings import asked_by_phase
-from mondrian_ops import pipeline, storage
-from mondrian_ops.algorithms.tds import TwoPhase
-from mondrian_ops.core.errors import InputError, JobError, StorageError
+from mondrian_ops import pipeline, publish
+from mondrian_ops.cut.tds import TwoPhase
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
-from mondrian_ops.storage import WorkDir
+from mondrian_ops.errors import InputError, JobError, StorageError
+from mondrian_ops.publish import WorkDir
 from published_text import in_any_order
 
 
@@ -98,10 +98,10 @@ def breaking_down(sink, _schema):
 
 def test_what_was_counted_does_not_wait_with_a_release(parts):
     work = WorkDir(parts[0].work)
-    assert storage.FREQUENCIES in names(work.root)
+    assert publish.FREQUENCIES in names(work.root)
     work.remove_fragments()
     work.remove_fragments()
-    assert storage.FREQUENCIES not in names(work.root)
+    assert publish.FREQUENCIES not in names(work.root)
 
 
 def test_a_part_that_fails_half_way_leaves_nothing_behind(parts, monkeypatch):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops import storage
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops import publish, stores
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.pipeline.checks import column_roles
 from mondrian_ops.pipeline.replacement import (
@@ -232,10 +232,10 @@ def rules(tmp_path):
 
     def decree(*rules):
         (tmp_path / "policies.json").write_text(json.dumps({"outputs": rules}))
-        storage.use_policies(str(tmp_path / "policies.json"))
+        stores.use_policies(str(tmp_path / "policies.json"))
 
     yield decree
-    storage.use_policies(None)
+    stores.use_policies(None)
 
 
 @pytest.mark.parametrize("made_by", ["patients_daily", "patients_daily/group"])
@@ -303,11 +303,11 @@ def test_of_nobody_it_is_only_compared(output):
 def test_where_there_is_no_release_there_is_none_to_replace(tmp_path, content):
     if content is not None:
         (tmp_path / "_report.json").write_text(content)
-    assert storage.report_of(str(tmp_path)) is None
+    assert publish.report_of(str(tmp_path)) is None
     refuse_replacing(a_job(output=str(tmp_path)), "a_dag")
     assert replaced_by(a_job(output=str(tmp_path))) == {}
-    assert storage.report_of(str(tmp_path / "_report.json")) is None
-    assert storage.report_of(f"{tmp_path}/nowhere") is None
+    assert publish.report_of(str(tmp_path / "_report.json")) is None
+    assert publish.report_of(f"{tmp_path}/nowhere") is None
 
 
 def test_an_approver_is_told_what_it_would_replace(output):

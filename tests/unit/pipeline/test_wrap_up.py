@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, storage
+from mondrian_ops import pipeline
+from mondrian_ops import publish as publishing
 from mondrian_ops import report as reports
 from mondrian_ops.catalogue import publication
-from mondrian_ops.core import verification
-from mondrian_ops.core.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.engines.run import Run
+from mondrian_ops.errors import ApprovalError, InputError, PrivacyError, StorageError
 from mondrian_ops.pipeline import Approval
+from mondrian_ops.verify import requirements
 from people_runs import publications
 
 ROWS = 24
@@ -49,7 +50,7 @@ class Wrapping:
                 **keys,
             }
         )
-        self.work = storage.WorkDir(storage.work_path(str(self.out), run))
+        self.work = publishing.WorkDir(publishing.work_path(str(self.out), run))
         fragments = pipeline.partition(self.job, work=self.work.root)
         self.summaries = [pipeline.anonymize_fragment(each) for each in fragments]
 
@@ -124,9 +125,9 @@ def test_who_may_be_asked_is_told_what_the_release_would_replace(tmp_path):
 def test_persons_are_those_of_the_part_that_was_read(tmp_path, monkeypatch):
     """An attempt that was given up for dead may write a part again, in another order."""
     wrapping = Wrapping(tmp_path, entity_id="row", partitioning={"fragments": 1})
-    read = storage.digest_of
+    read = publishing.digest_of
     digests = [read, lambda _: "of another attempt"]
-    monkeypatch.setattr(storage, "digest_of", lambda path: digests.pop(0)(path))
+    monkeypatch.setattr(publishing, "digest_of", lambda path: digests.pop(0)(path))
     with pytest.raises(OSError, match="written again while it was read"):
         wrapping.check()
 
@@ -250,14 +251,14 @@ def test_what_is_broken_is_found_with_any_memory(tmp_path, monkeypatch, persons)
 
     wrapping = Wrapping(tmp_path, **persons)
     contents = {part: part.read_bytes() for part in wrapping.parts}
-    counter_of = verification.counter_of
+    counter_of = requirements.counter_of
     for name, broken in BROKEN.items():
         for part, content in contents.items():
             part.write_bytes(content)
         broken(wrapping)
         in_memory = outcome(wrapping)
         with monkeypatch.context() as tiny:
-            tiny.setattr(verification, "counter_of", partial(counter_of, held=0))
+            tiny.setattr(requirements, "counter_of", partial(counter_of, held=0))
             assert outcome(wrapping) == in_memory
         assert isinstance(in_memory, dict) == (name in PASS), name
 
@@ -311,7 +312,7 @@ def test_a_seal_is_put_only_where_somebody_may_be_asked(tmp_path):
     (tmp_path / "b").mkdir()
     asking = Wrapping(tmp_path / "b", require_approval=True)
     report, seal = asking.check()
-    parts = storage.digest_of_parts(asking.work.staging)
+    parts = publishing.digest_of_parts(asking.work.staging)
     shown = reports.undecided(report)
     assert seal == hashlib.sha256((parts + json.dumps(shown)).encode()).hexdigest()
 
@@ -406,39 +407,39 @@ def test_what_was_published_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(StorageError, match="another run has published"):
         late.wrap_up()
     assert json.loads((late.out / "_report.json").read_text()) == published
-    standing = storage.current_token(str(late.out))
+    standing = publishing.current_token(str(late.out))
     Wrapping(tmp_path, "again").wrap_up()  # began when that stood there
-    assert storage.current_token(str(late.out)) != standing
+    assert publishing.current_token(str(late.out)) != standing
 
 
 def test_a_late_attempt_publishes_nothing_of_the_next_one(tmp_path, monkeypatch):
     """It goes on between its check and its publication, when the run was begun anew."""
     Wrapping(tmp_path, "old").wrap_up()
     wrapping = Wrapping(tmp_path)
-    standing = storage.current_token(str(wrapping.out))
+    standing = publishing.current_token(str(wrapping.out))
     assert standing is not None
-    publish = storage.publish
+    publish = publishing.publish
 
     def late(*args: Any) -> None:
         again = pipeline.partition(wrapping.job, work=wrapping.work.root)
         pipeline.anonymize_fragment(again[0])
         publish(*args)
 
-    monkeypatch.setattr(storage, "publish", late)
+    monkeypatch.setattr(publishing, "publish", late)
     with pytest.raises(StorageError, match="belongs to a later attempt"):
         wrapping.wrap_up()
-    assert storage.current_token(str(wrapping.out)) == standing
+    assert publishing.current_token(str(wrapping.out)) == standing
 
 
 def test_a_release_whose_report_is_gone_is_not_published(tmp_path, monkeypatch):
     wrapping = Wrapping(tmp_path)
-    publish = storage.publish
+    publish = publishing.publish
 
     def late(staging: str, *args: Any) -> None:
         Path(staging, "_report.json").unlink()
         publish(staging, *args)
 
-    monkeypatch.setattr(storage, "publish", late)
+    monkeypatch.setattr(publishing, "publish", late)
     with pytest.raises(StorageError, match="working files of this run vanished"):
         wrapping.wrap_up()
     assert not wrapping.out.exists()
@@ -446,11 +447,11 @@ def test_a_release_whose_report_is_gone_is_not_published(tmp_path, monkeypatch):
 
 def test_working_files_are_not_made_anew_while_somebody_publishes(tmp_path, monkeypatch):
     wrapping = Wrapping(tmp_path)
-    monkeypatch.setattr(storage, "check_output", lambda *_: None)
-    monkeypatch.setattr("mondrian_ops.storage.local_publication.LOCK_TIMEOUT_S", 0)
-    monkeypatch.setattr("mondrian_ops.storage.workdir._STARTED", set())  # another process did
+    monkeypatch.setattr(publishing, "check_output", lambda *_: None)
+    monkeypatch.setattr("mondrian_ops.publish.local.LOCK_TIMEOUT_S", 0)
+    monkeypatch.setattr("mondrian_ops.publish.workdir._STARTED", set())  # another process did
     with (
-        storage.publication_lock(str(wrapping.job.output)),
+        publishing.publication_lock(str(wrapping.job.output)),
         pytest.raises(TimeoutError, match="another process has been publishing"),
     ):
         pipeline.partition(wrapping.job, work=wrapping.work.root)
@@ -493,7 +494,7 @@ def test_persons_are_counted_at_wrap_up(tmp_path):
     """Not rows: three rows of one person are of one."""
     wrapping = Wrapping(tmp_path, entity_id="row")
     assert wrapping.check().report["achieved"]["k"] == 3
-    digest = storage.digest_of(wrapping.work.part_path(0))
+    digest = publishing.digest_of(wrapping.work.part_path(0))
     kept = wrapping.work.read_persons(digest)
     one = pa.chunked_array([pa.array([kept[0].as_py()] * len(kept), kept.type)])
     wrapping.work.write_persons(digest, one)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops.core.dependencies import Finding
-from mondrian_ops.core.singling_out import SingledOut
+from mondrian_ops.data.disclosing_columns import Finding
 from mondrian_ops.report.raw_columns import singled_out, undone
+from mondrian_ops.verify.singling_out import SingledOut
 
 
 def sentences(*findings: Finding) -> list[str]:

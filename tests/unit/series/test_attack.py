@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.core.errors import JobError, StorageError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import attack
 from mondrian_ops.series.history import Noted
 
@@ -101,8 +101,8 @@ class Nights:
         night = Noted(1, label, "in", "out", "its", expected, "published")
         report = {"job": {"input": "in"}}
         with (
-            mock.patch("mondrian_ops.storage.current_token", return_value=current),
-            mock.patch("mondrian_ops.storage.report_of", return_value=report),
+            mock.patch("mondrian_ops.publish.current_token", return_value=current),
+            mock.patch("mondrian_ops.publish.report_of", return_value=report),
         ):
             if outside:
                 self.player._see_outside(label, "out")
@@ -335,7 +335,7 @@ def test_a_series_of_which_no_night_could_be_looked_at_does_not_pass() -> None:
 def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mondrian_ops.storage.locations._home", str(tmp_path))
+    monkeypatch.setattr("mondrian_ops.stores.locations._home", str(tmp_path))
     table = pa.table({"person": [1, None], "age": [20, 30], "diagnosis": ["flu", None]})
     for folder in ("in", ".mondrian_waiting"):
         (tmp_path / folder).mkdir()

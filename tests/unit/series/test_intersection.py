@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.catalogue.persons import Known
-from mondrian_ops.core.errors import InputError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import InputError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import intersection
 
 K, L = 4, 2

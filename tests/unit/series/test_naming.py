@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from jobs import minimal
-from mondrian_ops.core.errors import JobError
-from mondrian_ops.core.job import Job
+from mondrian_ops.errors import JobError
+from mondrian_ops.job.job import Job
 from mondrian_ops.series import naming
-from mondrian_ops.storage import look_up_with, store_access
+from mondrian_ops.stores import look_up_with, store_access
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_date_in_the_name_of_a_bucket_belongs_to_it(monkeypatch: pytest.Monkey
     with pytest.raises(JobError, match="a series tells its nights apart by the date in it"):
         naming.series_name(Job.from_dict(minimal(output="s3://b-2025-06-01/out")))
     listed = {"s3://b-2025-06-01": {"2025-06-02": True, "x": True}}
-    monkeypatch.setattr(naming.storage, "names_in", listed.__getitem__)
+    monkeypatch.setattr(naming.stores, "names_in", listed.__getitem__)
     found = naming.outputs_beside("s3://b-2025-06-01/2025-06-03")
     assert found == ["s3://b-2025-06-01/2025-06-02"]
 

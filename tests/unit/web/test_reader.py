@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from html_page import page_at
 from mondrian_ops.catalogue import Catalogue
-from mondrian_ops.core.errors import JobError
+from mondrian_ops.errors import JobError
 from mondrian_ops.web import reader
 from mondrian_ops.web.pages import create
 from releases import entry, entry_id, keep, keep_entry, report_of

@@ -30,13 +30,13 @@ class KilledInTheEnd(WrapUpOperator):
     """Killed when the release is about to be published, or removed, the first time."""
 
     def decided(self, context, parked, event):
-        from mondrian_ops import storage
+        from mondrian_ops import publish
 
         def die(*_arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
         if context["ti"].try_number == 1:
-            storage.publish = storage.WorkDir.remove = die
+            publish.publish = publish.WorkDir.remove = die
         return super().decided(context, parked, event)
 
 

@@ -28,7 +28,7 @@ class StoppedHalfWay(AnonymizeFragmentOperator):
         raise NotImplementedError
 
     def execute(self, context):
-        from mondrian_ops.storage.files import NewFile
+        from mondrian_ops.stores.files import NewFile
 
         commit = NewFile.commit
 
@@ -91,8 +91,8 @@ class KilledPartOnce(SpecializePartOperator):
     """The process of part 1 is killed when half of what it found is written, the first time."""
 
     def execute(self, context):
-        from mondrian_ops import storage
-        from mondrian_ops.storage.files import new_file
+        from mondrian_ops import publish
+        from mondrian_ops.stores.files import new_file
 
         def die_half_way(work, name, _table):
             with new_file(work.path(name)) as sink:
@@ -100,7 +100,7 @@ class KilledPartOnce(SpecializePartOperator):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         if context["ti"].try_number == 1 and self.part["part"] == 1:
-            storage.WorkDir.write_arrow = die_half_way
+            publish.WorkDir.write_arrow = die_half_way
         return super().execute(context)
 
 
@@ -126,10 +126,10 @@ def tamper(summaries):
     import pyarrow as pa
     from pyarrow import parquet
 
-    from mondrian_ops import storage
+    from mondrian_ops import publish
 
     summary = next(iter(summaries))
-    path = storage.WorkDir(summary["work"]).part_path(summary["id"])
+    path = publish.WorkDir(summary["work"]).part_path(summary["id"])
     released = parquet.read_table(path)
     ages = ["[7, 8]", *released["age"].to_pylist()[1:]]
     column = released.schema.get_field_index("age")

@@ -1,1 +1,0 @@
-"""The algorithms of the literature, on top of core."""

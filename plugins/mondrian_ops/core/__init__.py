@@ -1,1 +1,0 @@
-"""Partitioning, cutting, generalizing, measuring and verifying, on codes and counts."""

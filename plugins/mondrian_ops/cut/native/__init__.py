@@ -1,0 +1,1 @@
+"""The loops of cutting in C, and the Python that calls them."""

@@ -1,0 +1,234 @@
+"""The contract of a dataset: the columns of its last release, and how a drop differs from it.
+
+A column has a role, a type and, as a quasi-identifier, a generalization. Columns that are left out
+of the release have a role only: it does not matter to anybody whether they are there. No value of
+the data is part of a contract.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.named_types import is_text
+from mondrian_ops.data.profile import generalization_of
+from mondrian_ops.errors import JobError
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+
+LEFT_OUT = "left out"
+_QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged"
+_REDACTED, _ENTITY = "redacted", "tells persons apart"
+_NO_VALUES = str(pa.null())
+_MAX_NAMES = 20
+_NUMBERS = ("int", "uint", "float", "halffloat", "double", "decimal")
+_NAMED = {
+    "text": "text",
+    "int64": "integer",
+    "double": "number",
+    "decimal128": "decimal",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
+"""The types of CSV files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column in a contract.
+
+    ``type`` is empty where no value of it counts. ``generalization``, of a quasi-identifier, has
+    the steps of a grid or a ladder, and a digest of the hierarchy.
+    """
+
+    role: str
+    type: str = ""
+    generalization: str = ""
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it matters to the release, even if only to count persons."""
+        return self.role != LEFT_OUT
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its type is known; that of a column without any value is not."""
+        return self.type != _NO_VALUES
+
+    @property
+    def without_values(self) -> Self:
+        """The column as it is where it has no values, so that its type is not known."""
+        return replace(self, type=_NO_VALUES) if self.type else self
+
+    def agrees(self, other: Column | None) -> bool:
+        """Whether a release may have the one column in place of the other."""
+        if other is None or self.role != other.role:
+            return False
+        if not (self.has_values and other.has_values):
+            return True
+        return self == other
+
+    def __str__(self) -> str:
+        how = f" ({self.generalization})" if self.generalization else ""
+        return ", ".join(filter(None, (self.type, self.role + how)))
+
+
+Contract = Mapping[str, Column]
+"""The columns of a source by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A column that is not as in the last release; ``before`` or ``after`` is None if it lacks."""
+
+    name: str
+    before: Column | None
+    after: Column | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"column {self.name!r} is new ({self.after})"
+        if self.after is None:
+            return f"column {self.name!r} is missing, and was {self.before}"
+        return f"column {self.name!r} is {self.after}, and was {self.before}"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The change that :meth:`to_json` gave."""
+        before, after = (value[key] and Column(**value[key]) for key in ("before", "after"))
+        return cls(value["name"], before, after)
+
+    @staticmethod
+    def digest_of(changes: Sequence[Change]) -> str:
+        """A text that is the same for the same changes only."""
+        named = json.dumps([each.to_json() for each in changes], sort_keys=True)
+        return hashlib.sha256(named.encode()).hexdigest()
+
+    @staticmethod
+    def text_of(changes: Sequence[Change]) -> str:
+        """Changes in words."""
+        more = len(changes) - _MAX_NAMES
+        shown = [str(each) for each in changes[:_MAX_NAMES]]
+        return "; ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
+
+
+def contract_of(
+    job: Job,
+    schema: pa.Schema,
+    hierarchies: Mapping[str, Hierarchy],
+    index: Sequence[str] = (),
+    declared: Iterable[pa.Field] = (),
+) -> dict[str, Column]:
+    """The columns of a source with this ``schema`` as the job releases them.
+
+    ``index``: a pandas index, which is left out. ``declared``: columns in the types in which they
+    are published as they are, where these are others than in the schema.
+    """
+    types = {field.name: type_name(field.type) for field in declared}
+    quasi = {each.name: each for each in job.quasi_identifiers}
+    columns = {name: Column(LEFT_OUT) for name in index}
+    for field in schema:
+        name = field.name
+        type_ = types.get(name, type_name(field.type))
+        if name in quasi:
+            how = _generalization(quasi[name], field.type, job, hierarchies.get(name))
+            columns[name] = Column(_QUASI, type_name(field.type), how)
+        elif name in job.sensitive:
+            columns[name] = Column(_SENSITIVE, type_)
+        elif name in job.identifiers:
+            columns[name] = _identifier(name, type_, job)
+        else:
+            is_raw = job.unlisted == "publish"
+            columns[name] = Column(_RAW, type_) if is_raw else Column(LEFT_OUT)
+    return columns
+
+
+def _identifier(name: str, type_: str, job: Job) -> Column:
+    is_redacted = job.identifier_policy == "redact"
+    if name == job.entity_id:  # a number is the same person in each type of numbers
+        type_ = "numbers" if type_.startswith(_NUMBERS) else type_
+        return Column(f"{_ENTITY}, {_REDACTED}" if is_redacted else _ENTITY, type_)
+    return Column(_REDACTED if is_redacted else LEFT_OUT)
+
+
+def type_name(type_: pa.DataType) -> str:
+    """A type in words: how the values of a text are stored does not matter."""
+    type_ = value_type(type_)
+    return "text" if is_text(type_) else str(type_)
+
+
+def _generalization(
+    quasi: QuasiIdentifier, type_: pa.DataType, job: Job, hierarchy: Hierarchy | None
+) -> str:
+    try:
+        how = generalization_of(quasi, type_)
+    except JobError:  # who differs from the last release hears of that first
+        how = str(quasi.generalization)
+    if quasi.ladder is not None:
+        return f"ladder {'/'.join(f'{width:g}' for width in quasi.ladder)}@{quasi.origin:g}"
+    if quasi.grid is not None:
+        how = f"grid {quasi.grid:g}@{quasi.origin:g}"
+    elif hierarchy is not None:
+        content = json.dumps(hierarchy.to_json(), sort_keys=True).encode()
+        return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"
+    is_bounds = how != "set" and how != "prefix" and job.interval_style == "bounds"
+    return f"{how} as bounds" if is_bounds else how
+
+
+def named_types(contract: Contract) -> dict[str, str]:
+    """The types of columns of CSV files, as a job names them; others are left out."""
+    names = {name: _NAMED.get(each.type.partition("(")[0]) for name, each in contract.items()}
+    return {name: each for name, each in names.items() if each is not None}
+
+
+def changes(now: Contract, last: Contract, earlier: Contract | None = None) -> list[Change]:
+    """How the columns of a drop differ from those of the last release, by name.
+
+    ``earlier``: of the release of the night before the drop's, if the drop comes late. Columns,
+    types and generalizations that are those of that night are no change; but a role is always that
+    of the last release.
+    """
+    found = []
+    for name in sorted({*now, *last}):
+        mine, theirs = now.get(name), last.get(name)
+        if _alike(mine, theirs) or (
+            earlier is not None and _as_earlier(mine, earlier.get(name), theirs)
+        ):
+            continue
+        found.append(Change(name, theirs, mine))
+    return found
+
+
+def _alike(one: Column | None, other: Column | None) -> bool:
+    """Whether it does not matter which of two columns is there; one that is left out does not."""
+    if one is None or not one.is_published:
+        return other is None or not other.is_published
+    return one.agrees(other)
+
+
+def _as_earlier(mine: Column | None, then: Column | None, last: Column | None) -> bool:
+    """Whether a column of a late drop is as it was then, in a role that is none of the past."""
+    return _alike(mine, then) and (mine is None or last is None or last.role == mine.role)
+
+
+def completed(now: Contract, last: Contract) -> dict[str, Column]:
+    """The columns of a drop, those without any value with the type that they had."""
+    return {
+        name: replace(column, type=last[name].type, generalization=last[name].generalization)
+        if not column.has_values and name in last and column.role == last[name].role
+        else column
+        for name, column in now.items()
+    }

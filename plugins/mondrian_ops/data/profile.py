@@ -1,0 +1,563 @@
+"""The profile of a dataset: spans, domains and counts of sensitive values, collected in one pass.
+
+Each fragment is anonymized alone, but losses and criteria are measured on the whole dataset.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mondrian_ops.data.combinations import Combinations, CombinationTally
+from mondrian_ops.data.encoding import (
+    Column,
+    Indexed,
+    as_array,
+    encode_known,
+    indexed,
+    positions,
+    value_type,
+)
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.near_values import near_ends
+from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.data.values import example_text, one_spelling, one_value, text_of, writable
+from mondrian_ops.errors import HierarchyError, InputError, JobError
+from mondrian_ops.job import limits
+from mondrian_ops.job.checks import with_codes
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.job.widths import Width, widths_of
+
+Hierarchies = Mapping[str, Hierarchy]
+"""Hierarchies read from files, by column."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile of a dataset.
+
+    ``domains`` by column: its distinct values in order, or the ends of its range. ``counts`` by
+    sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
+    sensitive columns are as they are counted. ``constant``: quasi-identifiers with one value in all
+    rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
+    ``pointed``: the columns whose whole numbers are written ``70.0``. ``complete``: those of
+    ``domains`` without a missing value.
+    """
+
+    rows: int
+    types: Mapping[str, pa.DataType]
+    domains: Mapping[str, pa.Array]
+    counts: Mapping[str, pa.Array]
+    constant: tuple[str, ...] = ()
+    boundaries: Mapping[str, pa.Array] = field(default_factory=dict)
+    pointed: tuple[str, ...] = ()
+    complete: tuple[str, ...] = ()
+
+    def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
+        """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
+        widths, of_codes = widths_of(job.l_width), with_codes(job)
+        domains = {
+            name: self._sensitive(name, hierarchies.get(name), widths.get(name))
+            for name in job.sensitive
+        }
+        return [replace(domain, of_codes=name in of_codes) for name, domain in domains.items()]
+
+    def persons(self, job: Job) -> SensitiveDomain:
+        """The persons of the whole dataset, where columns are recoded as a whole."""
+        return replace(self._sensitive(str(job.entity_id), None), as_written=True)
+
+    def _sensitive(
+        self, name: str, hierarchy: Hierarchy | None, width: Width | None = None
+    ) -> SensitiveDomain:
+        values, counts = self.domains[name], self.counts[name].to_numpy()
+        if hierarchy is None:
+            ends = None
+            if width is not None:
+                ends = near_ends(values, width, missing=len(counts) > len(values))
+            return SensitiveDomain(name, values, counts, near_end=ends)
+        leaves = _leaves(hierarchy, True)
+        pointed = name in self.pointed
+        place, _ = encode_known(indexed(text_of(values, pointed)), leaves)
+        missing = len(counts) - len(values)
+        spread = np.zeros(len(leaves) + missing, np.int64)
+        spread[:missing] = counts[:missing]
+        np.add.at(spread, place.astype(np.int64) - 1 + missing, counts[missing:])
+        return SensitiveDomain(name, leaves, spread, pointed=pointed)
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        columns = {f"domain:{name}": as_list(d) for name, d in self.domains.items()}
+        columns |= {f"count:{name}": as_list(c) for name, c in self.counts.items()}
+        columns |= {f"boundaries:{name}": as_list(b) for name, b in self.boundaries.items()}
+        meta = {
+            "rows": str(self.rows),
+            "types": pa.schema(self.types).serialize().to_pybytes().hex(),
+            "constant": json.dumps(self.constant),
+            "pointed": json.dumps(self.pointed),
+            "complete": json.dumps(self.complete),
+        }
+        return pa.table(columns).replace_schema_metadata(meta)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Profile:
+        """The profile that `to_table` gave."""
+        meta = table.schema.metadata
+        schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta[b"types"].decode())))
+        return cls(
+            rows=int(meta[b"rows"]),
+            types={field.name: field.type for field in schema},
+            domains=with_prefix(table, "domain:"),
+            counts=with_prefix(table, "count:"),
+            constant=tuple(json.loads(meta[b"constant"])),
+            pointed=tuple(json.loads(meta[b"pointed"])),
+            complete=tuple(json.loads(meta[b"complete"])),
+            boundaries=with_prefix(table, "boundaries:"),
+        )
+
+
+@dataclass(frozen=True)
+class PartialProfile:
+    """The profile of some rows: the ends or the values of each column, or their combinations.
+
+    ``ends`` by column, (2,) each; ``missing``: the columns among these with missing values;
+    ``counted`` by column: its values, and the rows of each.
+    """
+
+    rows: int
+    ends: Mapping[str, pa.Array]
+    counted: Mapping[str, tuple[pa.Array, pa.Array]]
+    combinations: Combinations | None = None
+    missing: frozenset[str] = frozenset()
+
+    def to_table(self) -> pa.Table:
+        """One row of lists, for Arrow IPC; `from_table` reads it back."""
+        columns = {f"ends:{name}": ends for name, ends in self.ends.items()}
+        for name, (values, counts) in self.counted.items():
+            columns |= {f"values:{name}": values, f"counts:{name}": counts}
+        if self.combinations is not None:
+            combined = self.combinations.to_columns()
+            columns |= {f"combined:{name}": each for name, each in combined.items()}
+        lists = {name: as_list(each) for name, each in columns.items()}
+        meta = {"rows": str(self.rows), "missing": json.dumps(sorted(self.missing))}
+        return pa.table(lists).replace_schema_metadata(meta)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> PartialProfile:
+        """The profile that `to_table` gave."""
+        values, counts = with_prefix(table, "values:"), with_prefix(table, "counts:")
+        combined = with_prefix(table, "combined:")
+        return cls(
+            int(table.schema.metadata[b"rows"]),
+            with_prefix(table, "ends:"),
+            {name: (values[name], counts[name]) for name in values},
+            Combinations.from_columns(combined) if combined else None,
+            frozenset(json.loads(table.schema.metadata[b"missing"])),
+        )
+
+
+class Profiler:
+    """Collects a `Profile` from batches; memory follows the distinct values, not the rows."""
+
+    def __init__(
+        self, job: Job, schema: pa.Schema, hierarchies: Hierarchies, pointed: Sequence[str] = ()
+    ) -> None:
+        """``pointed``: the columns whose whole numbers are written ``70.0``."""
+        self._hierarchies = hierarchies
+        self._pointed = tuple(pointed)
+        self._rows = 0
+        self._types = {name: schema.field(name).type for name in _domain_columns(job)}
+        of_codes = with_codes(job)
+        self._sensitive = {n: one_spelling if n in of_codes else one_value for n in job.sensitive}
+        for name in job.sensitive:
+            _check_countable("sensitive", name, self._types[name])
+            if name in hierarchies:
+                _check_spellings(name, hierarchies[name])
+        if job.entity_id is not None:
+            _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
+        for name, type_ in self._types.items():
+            _check_time_zone(name, type_)
+        self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
+        self._how = {
+            name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
+        }
+        self._ranges: dict[str, list[pa.Array]] = {
+            n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
+        }
+        # Algorithms that recode whole columns need only the combinations of values. This pass
+        # counts them, and the counts of single columns follow from them.
+        self._combined = CombinationTally() if job.recodes_columns else None
+        self._missing: set[str] = set()
+        counted = [name for name in self._types if name not in self._ranges]
+        self._tallies = {name: _Tally() for name in counted if self._combined is None}
+
+    def profile(self, batch: pa.RecordBatch | pa.Table) -> PartialProfile:
+        """The profile of rows with at least `profiled_columns`; several threads may call it."""
+        arrays = {name: as_array(batch.column(name)) for name in self._ranges}
+        for name, array in arrays.items():
+            _check_moments(name, array)
+        ends = {name: _ends(array) for name, array in arrays.items()}
+        missing = frozenset(name for name, array in arrays.items() if array.null_count)
+        columns = {
+            name: self._comparable(name, batch.column(name))
+            for name in self._types
+            if name not in ends
+        }
+        if self._combined is not None:
+            return PartialProfile(batch.num_rows, ends, {}, Combinations.of(columns))
+        counted = {name: each.counted() for name, each in columns.items()}
+        return PartialProfile(batch.num_rows, ends, counted, missing=missing)
+
+    def merge(self, part: PartialProfile) -> None:
+        """Add the profile of some rows."""
+        self._rows += part.rows
+        self._missing |= part.missing
+        for name, ends in self._ranges.items():
+            ends.append(part.ends[name])
+            if len(ends) > 64:
+                ends[:] = [_ends(pa.concat_arrays(ends))]
+        for name, tally in self._tallies.items():
+            tally.add(*part.counted[name])
+        if self._combined is not None and part.combinations is not None:
+            self._combined.add(part.combinations)
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Add some rows with at least `profiled_columns`."""
+        self.merge(self.profile(batch))
+
+    def so_far(self) -> PartialProfile:
+        """The profile of all rows so far."""
+        ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
+        counted = {name: tally.so_far() for name, tally in self._tallies.items()}
+        missing = frozenset(self._missing)
+        return PartialProfile(self._rows, ends, counted, self.combinations, missing)
+
+    @property
+    def combinations(self) -> Combinations | None:
+        """The combinations of the columns' values, where columns are recoded as a whole."""
+        return self._combined.result() if self._combined is not None and self._rows else None
+
+    def finish(self) -> Profile:
+        """The profile; raises InputError or HierarchyError where the dataset cannot be coded."""
+        domains: dict[str, pa.Array] = {}
+        counts: dict[str, pa.Array] = {}
+        distinct: dict[str, int] = {}
+        missing = {*self._missing}
+        for name, ends in self._ranges.items():
+            domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
+            positions(domains[name], name)
+            distinct[name] = _at_least(domains[name]) + (name in self._missing)
+        for name, tally in self._finished_tallies().items():
+            domains[name], occurrences = tally.finish(self._types[name])
+            _check_text(name, domains[name])
+            hierarchy = self._hierarchies.get(name)
+            if hierarchy is not None:
+                leaves = _leaves(hierarchy, name in self._sensitive)
+                self._check_leaves(name, domains[name], occurrences, leaves)
+            distinct[name] = len(occurrences)
+            if len(occurrences) > len(domains[name]):
+                missing.add(name)
+            if name not in self._quasi:
+                counts[name] = occurrences
+        constant = tuple(name for name in self._quasi if distinct[name] == 1)
+        complete = tuple(name for name in domains if name not in missing)
+        return Profile(
+            self._rows,
+            self._types,
+            domains,
+            counts,
+            constant,
+            pointed=self._pointed,
+            complete=complete,
+        )
+
+    def _check_leaves(
+        self, name: str, values: pa.Array, counts: pa.Array, leaves: pa.Array
+    ) -> None:
+        known = pc.is_in(values, value_set=leaves)
+        if pc.all(known).as_py() in (True, None):
+            return
+        type_, missing = self._types[name], len(counts) - len(values)
+        rows = pc.sum(pc.filter(counts.slice(missing), pc.invert(known))).as_py()
+        distinct = pc.sum(pc.invert(known)).as_py()
+        form = example_text(type_, name in self._pointed)
+        empty = pc.any(pc.equal(values, "").filter(pc.invert(known))).as_py()
+        raise no_leaves(
+            name, type_, form, self._hierarchies[name], rows, distinct, empty=bool(empty)
+        )
+
+    def _finished_tallies(self) -> dict[str, _Tally]:
+        """The counts of single columns."""
+        combinations = self.combinations
+        if combinations is None:
+            return self._tallies
+        tallies = {name: _Tally() for name in combinations.values}
+        for name, tally in tallies.items():
+            tally.add(*combinations.counted(name))
+        return tallies
+
+    def _comparable(self, name: str, column: pa.Array) -> Indexed:
+        by_value = indexed(column)
+        if name in self._quasi:
+            _check_moments(name, by_value.values)
+            _check_length(name, by_value.values)
+        if self._how.get(name) == "prefix" or name in self._hierarchies:
+            by_value = by_value.mapped(lambda each: text_of(each, name in self._pointed))
+        if name in self._sensitive:
+            _check_text(name, by_value.values)
+            by_value = by_value.mapped(self._sensitive[name])
+        return by_value
+
+
+class _Tally:
+    """Distinct values of a column and how often each occurs."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._pending = 0
+
+    def add(self, values: pa.Array, counts: pa.Array) -> None:
+        self._parts.append(pa.table({"value": values, "count": counts}))
+        self._pending += len(values)
+        if len(self._parts) > 64 and self._pending > 4 * self._parts[0].num_rows:
+            self._merge()
+
+    def _merge(self) -> None:
+        merged = pa.concat_tables(self._parts)
+        listed = as_array(merged["value"]).dictionary_encode(null_encoding="encode")
+        counts = np.zeros(len(listed.dictionary), np.int64)
+        np.add.at(counts, listed.indices.to_numpy(), merged["count"].to_numpy())
+        self._parts = [pa.table({"value": listed.dictionary, "count": counts})]
+        self._pending = len(counts)
+
+    def so_far(self) -> tuple[pa.Array, pa.Array]:
+        """Values in no order, and occurrences."""
+        self._merge()
+        table = self._parts[0].combine_chunks()
+        return as_array(table["value"]), as_array(table["count"])
+
+    def finish(self, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        """The present values in order; the rows of the missing value, if any, then of each."""
+        if not self._parts:
+            return pa.array([], type_), pa.array([], pa.int64())
+        values, counts = self.so_far()
+        order = pc.array_sort_indices(values, null_placement="at_start")
+        values = values.take(order)
+        return values.drop_null(), counts.take(order)
+
+
+def profiled_columns(job: Job) -> list[str]:
+    """The columns to read for a profile and a sample.
+
+    They are the quasi-identifiers, the sensitive columns and the ``entity_id``.
+    """
+    persons = [] if job.entity_id is None else [job.entity_id]
+    return [*job.quasi_identifier_names, *job.sensitive, *persons]
+
+
+def _domain_columns(job: Job) -> list[str]:
+    """The columns whose domain is collected.
+
+    There may be as many persons as rows, so the ``entity_id`` is among them only where combinations
+    of all columns are counted.
+    """
+    columns = profiled_columns(job)
+    return [name for name in columns if name != job.entity_id or job.recodes_columns]
+
+
+def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
+    try:  # Arrow cannot compare values of some types
+        none = pa.array([], value_type(type_))
+        pc.value_counts(none)
+        pc.array_sort_indices(none)
+    except pa.ArrowNotImplementedError:
+        raise JobError(
+            f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
+            "or make it text, a number or a decimal128"
+        ) from None
+
+
+def _check_length(name: str, values: pa.Array) -> None:
+    if pa.types.is_string(values.type) and len(values):
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        limits.check_text(f"quasi-identifier {name!r}", longest, "quasi_identifier_text")
+
+
+def _check_time_zone(name: str, type_: pa.DataType) -> None:
+    plain = value_type(type_)
+    if not pa.types.is_timestamp(plain):
+        return
+    try:
+        pa.array([0], plain).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise JobError(
+            f"column {name!r} of type {type_}: its time zone is unknown on this machine; convert "
+            "the column to UTC, or install the time zone database (tzdata)"
+        ) from None
+
+
+def _check_moments(name: str, values: pa.Array) -> None:
+    """Refuse moments outside the calendar, by which some databases write infinity."""
+    if not pa.types.is_temporal(values.type):
+        return
+    if all(writable(end) for end in _ends(values) if end.is_valid):
+        return
+    raise InputError(
+        f"column {name!r}: holds values of type {values.type} that are no date or time between the "
+        "years 0 and 9999; replace them or make them missing before anonymizing"
+    )
+
+
+def _check_text(name: str, values: pa.Array) -> None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r}: holds text that is not UTF-8; convert it to UTF-8"
+        ) from None
+
+
+def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
+    """The generalization of a quasi-identifier, by the column's type where the job names none.
+
+    Raises JobError where the type cannot be generalized so.
+    """
+    type_ = value_type(type_)
+    binary = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    number = binary or pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
+    has_days = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    ordered = number or has_days or pa.types.is_time(type_)
+    unordered = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_boolean,
+        pa.types.is_null,
+    )
+    where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
+    if not (ordered or any(is_type(type_) for is_type in unordered)):
+        raise JobError(
+            f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
+        )
+    how = quasi.generalization or ("interval" if ordered else "set")
+    if how == "interval" and not ordered:
+        raise JobError(
+            f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
+        )
+    if quasi.ladder is not None and not number:
+        raise JobError(f"{where} cannot use a ladder; a ladder needs numbers")
+    if quasi.grid is None:
+        return how
+    if not (number or has_days):
+        raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
+    if has_days and not (float(quasi.grid).is_integer() and float(quasi.origin).is_integer()):
+        raise JobError(
+            f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
+        )
+    return how
+
+
+def as_list(values: pa.Array) -> pa.Array:
+    """The values as one list."""
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
+    """The lists of the columns with a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): table[name].chunk(0).flatten()
+        for name in table.column_names
+        if name.startswith(prefix)
+    }
+
+
+def _ends(values: pa.Array) -> pa.Array:
+    """The least and the greatest value, as Arrow scalars: Python cannot hold all of them."""
+    ends = pc.min_max(values)
+    return pa.array([ends["min"], ends["max"]], values.type)
+
+
+def _at_least(ends: pa.Array) -> int:
+    """A lower bound, 0, 1 or 2, of the number of distinct values between two ends."""
+    return len(ends) and (1 if ends[0].equals(ends[1]) else 2)
+
+
+def _leaves(hierarchy: Hierarchy, sensitive: bool) -> pa.Array:
+    """The leaves as values are compared with them; those of sensitive columns in one spelling."""
+    leaves = pa.array(hierarchy.leaves, pa.string())
+    return pc.fill_null(one_spelling(leaves), "") if sensitive else leaves  # no value is ""
+
+
+def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
+    """Refuse leaves that are spellings of one value: they would count as several values."""
+    spelled = pc.value_counts(one_spelling(pa.array(hierarchy.leaves, pa.string())).drop_null())
+    twice = pc.sum(pc.greater(spelled.field("counts"), 1)).as_py()
+    if twice:
+        raise HierarchyError(
+            f"column {name!r}: the hierarchy {hierarchy.name!r} has {twice} leaves with several "
+            "spellings, which differ only in blanks or Unicode form and count as one sensitive "
+            "value; keep one spelling of each"
+        )
+
+
+def no_leaf(
+    name: str,
+    columns: Iterable[Column],
+    hierarchy: Hierarchy,
+    sensitive: bool,
+    pointed: bool = False,
+) -> list[str]:
+    """The values in parts of column ``name`` that are no leaves, as text, in order.
+
+    Those of a ``sensitive`` column in one spelling, as they are compared. ``pointed``: whole
+    numbers are written ``70.0``. Raises InputError for text that is not UTF-8.
+    """
+    leaves = _leaves(hierarchy, sensitive)
+    found: set[str] = set()
+    for column in columns:
+        values, _ = indexed(column).mapped(lambda each: text_of(each, pointed)).counted()
+        _check_text(name, values)
+        values = one_spelling(values) if sensitive else values
+        unknown = pc.invert(pc.is_in(values, value_set=leaves))
+        found.update(values.filter(pc.and_(unknown, pc.is_valid(values))).to_pylist())
+    return sorted(found)
+
+
+_EMPTY_IS_MISSING = "csv.missing: [''] makes it a missing value, in Parquet files and tables, too"
+
+
+def no_leaves(
+    name: str,
+    type_: pa.DataType,
+    form: str,
+    hierarchy: Hierarchy,
+    rows: int,
+    values: int | None = None,
+    *,
+    empty: bool = False,
+) -> HierarchyError:
+    """The error about ``rows`` rows of a column, with so many ``values``, that are no leaves.
+
+    ``form``: how values of its type are written, if it is not text. ``empty``: one of the values is
+    the empty text, which is no cell of a hierarchy's file.
+    """
+    if empty and values == 1:
+        return HierarchyError(
+            f"column {name!r}: {rows} row(s) hold the empty text, which no hierarchy can list; "
+            f"{_EMPTY_IS_MISSING}"
+        )
+    which = "values" if values is None else f"{values} value(s)"
+    form = f", where values of type {type_} are written as {form}" if form else ""
+    return HierarchyError(
+        f"column {name!r}: {rows} row(s) hold {which} that are not leaves of the hierarchy "
+        f"{hierarchy.name!r}{form}; add them to it, or make them missing"
+        f"{f'; one is the empty text, which no hierarchy can list: {_EMPTY_IS_MISSING}' * empty}"
+        "; to list them in a private file: python -m mondrian_ops hierarchy missing JOB --column "
+        f"{shlex.quote(name)}"
+    )

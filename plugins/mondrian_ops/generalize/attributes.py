@@ -1,0 +1,401 @@
+"""The four generalizations: how a quasi-identifier is coded, how a class of rows is published.
+
+An attribute is a quasi-identifier resolved against the whole dataset: it knows its domain, so it
+codes any part of the dataset alike and measures every loss on the dataset's scale (De Capitani di
+Vimercati et al., section 5; losses: their equations 3 and 4, and Iyengar 2002).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.data.encoding import (
+    Codes,
+    Column,
+    as_array,
+    code_dtype,
+    encode_known,
+    encode_ranks,
+    indexed,
+    positions,
+)
+from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
+from mondrian_ops.data.profile import no_leaves
+from mondrian_ops.data.values import example_text, json_value, text_of
+from mondrian_ops.errors import InputError
+from mondrian_ops.generalize.cells import Cells
+from mondrian_ops.generalize.labels import (
+    STAR_TEXT,
+    dictionary,
+    dictionary_of_texts,
+    distinct_pairs,
+    edge_text,
+    labels_of_pairs,
+    of_codes,
+    starred,
+)
+from mondrian_ops.generalize.native.classes import distinct_per_class, extents
+from mondrian_ops.generalize.rounding import Round, round_between
+from mondrian_ops.native.arrays import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A column in codes, and the tables over its codes by which losses are measured."""
+
+    codes: Codes
+    size: int  # codes, the missing one included
+    kind: Literal["interval", "tree", "set"]
+    low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
+    high: Floats = field(default_factory=lambda: np.zeros(0))
+    span: float = 0.0
+    origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
+    domain: float = 1.0  # distinct values, leaves, of the domain
+    present: float = 1.0  # distinct values in the whole dataset
+    step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, as in Rows
+    values: pa.Array = field(default_factory=lambda: pa.nulls(0))  # of codes 1, 2, ...
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The equivalence classes of some rows: a permuted index, divided into runs."""
+
+    index: NDArray[np.int32]  # (rows,)
+    starts: NDArray[np.int64]  # (classes,)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each class, (classes,) int64."""
+        return np.diff(self.starts, append=len(self.index))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Classes:
+        """The classes that are ``chosen`` (classes,)."""
+        sizes = self.sizes[chosen]
+        return Classes(
+            self.index[np.repeat(chosen, self.sizes)], (np.cumsum(sizes) - sizes).astype(np.int64)
+        )
+
+    def extent(self, codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
+        """Least and greatest of ``codes`` (rows,) in each class."""
+        return extents(codes, self.index, self.starts)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published values of one attribute, one per class, and the information loss."""
+
+    columns: dict[str, pa.Array]  # published name -> (classes,) value of each class
+    ncp: Floats  # (classes,) per row of the class
+    lm: Floats  # (classes,) per row of the class
+    exact: NDArray[np.bool_]  # (classes,): the class has one value, which is published unchanged
+    star: NDArray[np.bool_]  # (classes,): published "*", for missing and present values together
+
+    def where(self, chosen: NDArray[np.bool_]) -> Published:
+        """The values of the classes that are ``chosen`` (classes,)."""
+        mask = pa.array(chosen)
+        columns = {name: values.filter(mask) for name, values in self.columns.items()}
+        figures = (self.ncp[chosen], self.lm[chosen], self.exact[chosen], self.star[chosen])
+        return Published(columns, *figures)
+
+
+@dataclass(frozen=True)
+class Attribute(ABC):
+    """A quasi-identifier resolved against the whole dataset.
+
+    ``generalization`` is its name in a job. ``pointed``: whole numbers are written ``70.0``.
+    """
+
+    name: str
+    type: pa.DataType
+    _: KW_ONLY
+    generalization: str = ""
+    pointed: bool = False
+
+    @abstractmethod
+    def encode(self, column: Column) -> Encoded:
+        """The codes of some rows; raises InputError or HierarchyError on values without a code."""
+
+    @abstractmethod
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        """The generalized value of each class."""
+
+    def texts(self, values: pa.Array) -> pa.Array:
+        """The values as they are published where a class has one value."""
+        return text_of(values, self.pointed)
+
+    def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
+        """The value of a cut above ``code``, as JSON; None above the missing value."""
+        return None if code == 0 else json_value(encoded.values[code - 1])
+
+    def cut_round(self, encoded: Encoded, code: int) -> Round | None:
+        """A round value above `cut_value` and below the next code's value, if there is one."""
+        if not 0 < code < len(encoded.values):
+            return None
+        return round_between(encoded.values[code - 1], encoded.values[code])
+
+
+@dataclass(frozen=True)
+class IntervalAttribute(Attribute):
+    """Ordered values, published as the interval of a class: tight, or the cells that it spans.
+
+    ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
+    or, with ``cells``, the ends of the cells that contain them. With ``bounds`` an interval is
+    published as two typed columns, else as text.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+    cells: Cells | None = None
+    bounds: bool = False
+    generalization: str = field(default="interval", kw_only=True)
+
+    def encode(self, column: Column) -> Encoded:
+        codes, values = encode_ranks(as_array(column))
+        if self.cells is None:
+            low = high = positions(values, self.name)
+        else:
+            cells, cell_of = np.unique(self.cells.of(values, self.name), return_inverse=True)
+            codes = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))[codes]
+            low, high = self.cells.ends(cells, self.low, self.high)
+            values = pa.array(cells)
+        return Encoded(
+            codes=codes,
+            size=len(values) + 1,
+            kind="interval",
+            low=np.concatenate([[0.0], low]),
+            high=np.concatenate([[0.0], high]),
+            span=self.high - self.low,
+            origin=self.low,
+            values=values,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        # There are far fewer pairs of ends than classes: compute everything once per pair.
+        low, high, pair_of = distinct_pairs(*classes.extent(encoded.codes), encoded.size)
+        first, last = self._ends(encoded)
+        closed = self.cells is None or self.cells.are_closed()
+        star = (low == 0) & (high > 0)
+        is_value = pc.fill_null(pc.and_(pc.equal(first, last), closed), False)
+        exact = (low == high) & np.concatenate([[True], is_value])[low]
+        loss = np.zeros(len(low))
+        if encoded.span > 0:
+            loss = (encoded.high[high] - encoded.low[low]) / encoded.span
+        loss[high == 0] = 0.0
+        loss[star] = 1.0
+        if self.bounds:
+            no_bounds = star | (high == 0)
+            ends = {
+                f"{self.name}_min": of_codes(first, low, no_bounds),
+                f"{self.name}_max": of_codes(last, high, no_bounds),
+            }
+            columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
+        else:
+            to_text = self.texts if self.cells is None else edge_text
+            texts = to_text(first), to_text(last)
+            labels = labels_of_pairs(low, high, *texts, exact, "]" if closed else ")")
+            columns = {self.name: dictionary_of_texts(pair_of, labels)}
+        loss, exact, star = loss[pair_of], exact[pair_of], star[pair_of]
+        return Published(columns, loss, loss, exact, star)
+
+    def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
+        if code == 0 or self.cells is None:
+            return super().cut_value(encoded, code)
+        return self.cells.greatest(encoded.values[code - 1].as_py(), self.type)
+
+    def cut_round(self, encoded: Encoded, code: int) -> Round | None:
+        if self.cells is None:
+            return super().cut_round(encoded, code)
+        if not 0 < code < len(encoded.values):
+            return None
+        cell, following = encoded.values.slice(code - 1, 2).to_pylist()
+        return self.cells.cut_round(cell, following, self.type)
+
+    def _ends(self, encoded: Encoded) -> tuple[pa.Array, pa.Array]:
+        """The least and the greatest value of codes 1, 2, ..., or the ends of their cells."""
+        if self.cells is None:
+            return encoded.values, encoded.values
+        return self.cells.published(encoded.values.to_numpy(), self.type)
+
+
+@dataclass(frozen=True)
+class TreeAttribute(Attribute):
+    """Values that are leaves of a hierarchy, published as their lowest common ancestor.
+
+    ``order`` (leaves,) lists the leaves in the order of the attribute: that of the hierarchy's
+    file, or of a depth-first walk (docs/algorithms.md). ``present`` counts the leaves that occur in
+    the whole dataset. For a ``prefix`` the tree is the trie of the values that occur. ``named``:
+    the leaves come from a file, and may be shown; else they are values of the data.
+    """
+
+    hierarchy: Hierarchy
+    order: NDArray[np.int64]
+    present: int = 0
+    named: bool = True
+    generalization: str = field(default="hierarchy", kw_only=True)
+
+    @property
+    def prefix(self) -> bool:
+        """Whether a node is published as a prefix with wildcards."""
+        return self.generalization == "prefix"
+
+    @cached_property
+    def coded_hierarchy(self) -> CodedHierarchy:
+        """The nodes above the codes."""
+        return CodedHierarchy.of(self.hierarchy, self.order)
+
+    @cached_property
+    def leaves(self) -> pa.Array:
+        """Texts of the leaves in the order of the attribute."""
+        return pa.array(self.hierarchy.leaves, pa.string()).take(pa.array(self.order))
+
+    def encode(self, column: Column) -> Encoded:
+        leaves = self.leaves
+        codes, unknown = encode_known(indexed(column).mapped(self.texts), leaves)
+        if unknown:
+            form = example_text(self.type, self.pointed)
+            empty = pa.scalar("", pa.string()) in indexed(column).mapped(self.texts).values
+            raise no_leaves(self.name, self.type, form, self.hierarchy, unknown, empty=empty)
+        count = len(leaves)
+        meets = self.hierarchy.lca_of(self.order[:-1], self.order[1:])
+        step = self.hierarchy.losses()[1][meets]
+        return Encoded(
+            codes=codes,
+            size=count + 1,
+            kind="tree",
+            domain=float(count),
+            present=float(self.present),
+            step=np.concatenate([[0.0], step, [0.0]]),
+            values=leaves,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        low, high = classes.extent(encoded.codes)
+        star = (low == 0) & (high > 0)
+        missing = high == 0
+        node = self._common_ancestors(encoded.codes, classes)
+        exact = low == high
+        ncp, lm = (np.where(exact, 0.0, loss[node]) for loss in self.hierarchy.losses())
+        ncp[star] = lm[star] = 1.0
+        if self.prefix:
+            labels = self._wildcards(encoded.codes, classes, node, missing)
+        else:
+            texts = pa.array(self.hierarchy.labels, pa.string())
+            labels = dictionary(np.where(missing | star, -1, node), texts)
+        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
+
+    def cut_round(self, encoded: Encoded, code: int) -> None:
+        """None: between leaves there is no other value."""
+
+    def publish_nodes(self, nodes: NDArray[np.int32]) -> Published:
+        """The value of each class by ``nodes`` (classes,), those of `coded_hierarchy` or STAR."""
+        star, present = nodes == STAR, nodes > MISSING
+        at = np.maximum(nodes, MISSING)
+        ncp, lm = (
+            np.where(star, 1.0, loss[at])
+            for loss in (self.coded_hierarchy.ncp, self.coded_hierarchy.lm)
+        )
+        texts = pa.array(self._wildcard_labels if self.prefix else self.hierarchy.labels)
+        labels = dictionary(np.where(present, at - 1, -1), texts)
+        exact = ~star & (at <= len(self.order))
+        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
+
+    @cached_property
+    def _wildcard_labels(self) -> list[str]:
+        """The text of each node, a wildcard for every further character of its longest leaf."""
+        lengths = pc.utf8_length(pa.array(self.hierarchy.leaves, pa.string())).to_numpy()
+        longest = np.zeros(len(self.hierarchy.labels), np.int64)
+        for level in self.hierarchy.ancestors:
+            np.maximum.at(longest, level, lengths)
+        pairs = zip(self.hierarchy.labels, longest.tolist(), strict=True)
+        return [label.ljust(length, STAR_TEXT) for label, length in pairs]
+
+    def _common_ancestors(self, codes: Codes, classes: Classes) -> NDArray[np.int64]:
+        """(classes,): the node of each class; any node where all its values are missing."""
+        tree_order = self.hierarchy.tree_order
+        place = np.concatenate([[0], tree_order[self.order]])
+        first, last = classes.extent(place[codes])
+        leaf_at = np.argsort(tree_order)
+        return self.hierarchy.lca_of(leaf_at[first], leaf_at[last]).astype(np.int64)
+
+    def _wildcards(
+        self,
+        codes: Codes,
+        classes: Classes,
+        node: NDArray[np.int64],
+        missing: NDArray[np.bool_],
+    ) -> pa.DictionaryArray:
+        """Common prefix of each class, a wildcard for every further character of its longest."""
+        length = np.concatenate([[0], pc.utf8_length(self.leaves).to_numpy()])
+        _, longest = classes.extent(length[codes])
+        base = int(length.max()) + 1
+        keys = np.where(missing, -1, node * base + longest)
+        unique, inverse = np.unique(keys, return_inverse=True)
+        labels = self.hierarchy.labels
+        texts = [
+            None if key < 0 else labels[key // base].ljust(key % base, STAR_TEXT)
+            for key in unique.tolist()
+        ]
+        return dictionary_of_texts(inverse, pa.array(texts, pa.string()))
+
+
+@dataclass(frozen=True)
+class SetAttribute(Attribute):
+    """Values of any kind, published as the set of those in the class, in the attribute's order."""
+
+    domain: pa.Array
+    generalization: str = field(default="set", kw_only=True)
+
+    def encode(self, column: Column) -> Encoded:
+        codes, unknown = encode_known(indexed(column), self.domain)
+        if unknown:
+            raise InputError(
+                f"column {self.name!r}: {unknown} row(s) hold values that it did not hold when the "
+                "run was planned; the input changed, run again from the partition task"
+            )
+        return Encoded(
+            codes=codes,
+            size=len(self.domain) + 1,
+            kind="set",
+            domain=float(max(2, len(self.domain))),
+            present=float(max(1, len(self.domain))),
+            values=self.domain,
+        )
+
+    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+        low, high = classes.extent(encoded.codes)
+        star = (low == 0) & (high > 0)
+        members, ends = distinct_per_class(
+            encoded.codes, classes.index, classes.starts, encoded.size
+        )
+        sizes = np.diff(ends, prepend=0)
+        exact = low == high
+        ncp = np.where(exact, 0.0, sizes / encoded.domain)
+        lm = np.where(exact, 0.0, (sizes - 1) / (encoded.domain - 1))
+        ncp[star] = lm[star] = 1.0
+        bounds = pairwise([0, *ends.tolist()])
+        sets = [tuple(members[start:end].tolist()) for start, end in bounds]
+        # Sorted: the order in which classes were cut would disclose the cuts.
+        place = {codes: at for at, codes in enumerate(sorted(set(sets)))}
+        ids = np.array([place[codes] for codes in sets], np.int64)
+        texts = self.texts(self.domain).to_pylist()
+        labels = pa.array([_set_text(codes, texts) for codes in place], pa.string())
+        published = dictionary_of_texts(ids, labels)
+        return Published({self.name: starred(published, star)}, ncp, lm, exact, star)
+
+
+def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
+    if members[0] == 0:
+        return None
+    if len(members) == 1:
+        return texts[members[0] - 1]
+    return "{" + ", ".join(texts[member - 1] for member in members) + "}"

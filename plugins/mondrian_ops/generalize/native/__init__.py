@@ -1,0 +1,1 @@
+"""The loops of finished classes in C, and the Python that calls them."""

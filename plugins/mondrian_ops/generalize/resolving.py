@@ -1,0 +1,104 @@
+"""The quasi-identifiers of a job, resolved against the profile of its dataset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops.data.encoding import positions
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.profile import Hierarchies, Profile, generalization_of
+from mondrian_ops.data.values import text_of
+from mondrian_ops.errors import JobError
+from mondrian_ops.generalize.attributes import (
+    Attribute,
+    IntervalAttribute,
+    SetAttribute,
+    TreeAttribute,
+)
+from mondrian_ops.generalize.cells import Boundaries, Cells, Grid
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+
+
+def attributes_of(
+    profile: Profile, job: Job, hierarchies: Hierarchies, tree_order: bool
+) -> list[Attribute]:
+    """The quasi-identifiers of ``job``, resolved against a dataset.
+
+    ``tree_order``: a hierarchy's leaves are in depth-first order, not in that of the file.
+    """
+    return [
+        _attribute(profile, quasi, hierarchies.get(quasi.name), job, tree_order)
+        for quasi in job.quasi_identifiers
+    ]
+
+
+def _attribute(
+    profile: Profile,
+    quasi: QuasiIdentifier,
+    hierarchy: Hierarchy | None,
+    job: Job,
+    tree_order: bool,
+) -> Attribute:
+    name, type_ = quasi.name, profile.types[quasi.name]
+    domain = profile.domains[name]
+    how, pointed = generalization_of(quasi, type_), name in profile.pointed
+    match how:
+        case "interval" if job.recodes_columns:
+            line = positions(domain, name) if len(domain) else np.zeros(1)
+            hierarchy = Hierarchy.from_order(_texts(domain, pointed), line, name)
+        case "set" if job.recodes_columns:
+            hierarchy = Hierarchy.flat(_texts(domain, pointed), name)
+        case "interval":
+            cells = _cells(profile, quasi)
+            low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
+            if cells is not None and len(domain):
+                starts, stops = cells.ends(cells.of(domain, name), low, high)
+                low, high = float(starts[0]), float(stops[1])
+            bounds = job.interval_style == "bounds"
+            return IntervalAttribute(name, type_, low, high, cells, bounds, pointed=pointed)
+        case "set":
+            return SetAttribute(name, type_, domain, pointed=pointed)
+        case "prefix":
+            hierarchy = Hierarchy.from_prefixes(_texts(domain, pointed), name)
+        case _ if quasi.ladder is not None:
+            values = _line(domain, name) if len(domain) else np.zeros(1)
+            hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
+            if len(domain):
+                leaves = _texts(domain, pointed)
+                labels = [*leaves, *hierarchy.labels[len(leaves) :]]
+                hierarchy = replace(hierarchy, leaves=leaves, labels=labels)
+    if hierarchy is None:
+        raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
+    count = len(hierarchy.leaves)
+    order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(count)
+    named = quasi.hierarchy is not None
+    return TreeAttribute(
+        name, type_, hierarchy, order, len(domain), named, generalization=how, pointed=pointed
+    )
+
+
+def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:
+    """The cells that the values of an interval column are put into, if it has some."""
+    if quasi.grid is not None:
+        return Grid(quasi.grid, quasi.origin)
+    boundaries = profile.boundaries.get(quasi.name)
+    return None if boundaries is None else Boundaries(boundaries)
+
+
+def _line(domain: pa.Array, name: str) -> NDArray[Any]:
+    """Numbers in ascending order, as NumPy has them; exact decimals as floating-point numbers."""
+    if pa.types.is_decimal(domain.type):
+        return positions(domain, name)
+    numbers: NDArray[Any] = domain.to_numpy()
+    return numbers
+
+
+def _texts(domain: pa.Array, pointed: bool) -> list[str]:
+    """The texts of the values as they are published; one empty text if there is no value."""
+    return text_of(domain, pointed).to_pylist() or [""]

@@ -1,0 +1,9 @@
+"""How rows are read: CSV, Parquet and tables in memory, as Arrow batches of one schema.
+
+Imports stores, and of cut the plan alone, by which a reader skips rows. Knows no release. Public:
+the names in ``__init__.pyi``, each imported on first use.
+"""
+
+from mondrian_ops.late_names import late_names
+
+__getattr__ = late_names(__name__)

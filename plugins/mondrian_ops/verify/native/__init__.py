@@ -1,0 +1,1 @@
+"""The loops of the check in C, and the Python that calls them."""
