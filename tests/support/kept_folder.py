@@ -10,8 +10,6 @@ import pytest
 
 from mondrian_ops import catalogue
 
-__all__ = ["KeptFolder"]
-
 
 class KeptFolder:
     """What was made in a folder below ``root``, and the catalogue of it, which lies there too."""

@@ -17,8 +17,6 @@ from mondrian_ops.cut.extents import Extents
 from mondrian_ops.cut.halving import Halving, halved
 from mondrian_ops.cut.invariance import History
 
-__all__ = ["Cells", "cells_of", "numbered", "values_of"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

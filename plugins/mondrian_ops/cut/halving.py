@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.extents import Extents
 
-__all__ = ["Halving", "cut_cells", "halved"]
-
 Ints = NDArray[np.int64]
 
 _FAR = 1 << 40  # more than any code
