@@ -81,13 +81,13 @@ class AccessPolicy:
         """The policy that :meth:`to_json` wrote; None for None."""
         return None if value is None else cls(**{name: tuple(value[name]) for name in value})
 
+    def names_to(self, url: str) -> tuple[str, ...] | None:
+        """The names from an allowed location to this one; None if it lies below none."""
+        return None if _goes_up(url) else below(url, self.inputs + self.outputs)
+
     def may_read(self, url: str) -> bool:
         """Whether a location may be read."""
-        return not _goes_up(url) and below(url, self.inputs + self.outputs) is not None
-
-    def hides(self, url: str) -> bool:
-        """Whether a name between the allowed location and this one below it is hidden."""
-        return _is_hidden(below(url, self.inputs + self.outputs) or ())
+        return self.names_to(url) is not None
 
     def may_write(self, url: str) -> bool:
         """Whether a location may be written.
@@ -183,9 +183,13 @@ def check_source_file(url: str, root: str) -> None:
 
     A hidden ``root`` belongs to this package, as no job may name it: its files may be read.
     """
-    check_reading(url)
     policy = current_policy()
-    if policy is not None and policy.hides(url) and not policy.hides(root):
+    if policy is None:
+        return
+    names = policy.names_to(url)
+    if names is None:
+        raise _outside("input", url, "allowed_inputs")
+    if _is_hidden(names) and not _is_hidden(policy.names_to(root) or ()):
         raise _hidden("input", url)
 
 

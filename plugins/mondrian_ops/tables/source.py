@@ -14,7 +14,7 @@ from mondrian_ops.data.column_types import declared_fields
 from mondrian_ops.errors import InputError, JobError, did_you_mean
 from mondrian_ops.job.source_options import Csv
 from mondrian_ops.stores.access_policy import check_reading, current_policy
-from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.locations import is_local, shown
 from mondrian_ops.tables import csv_files, parquet_files
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS, Unpacked, joined
 from mondrian_ops.tables.csv_text import Dialect
@@ -160,7 +160,8 @@ class Source:
         """The batches as they come from each file; see :meth:`batches`."""
         unpacked = Unpacked(self.url, self.bytes)
         at: int | None = None
-        is_restricted = current_policy() is not None
+        # A local file is checked when it is open.
+        is_restricted = current_policy() is not None and not is_local(self.url)
         try:
             for at in range(len(self.files)) if chosen is None else chosen:
                 if is_restricted:
