@@ -63,10 +63,10 @@ class GatheredRows:
     def _write(self) -> None:
         if not self._rows:
             return
-        table = pa.Table.from_batches(self._waiting)
+        rows = pa.concat_batches(self._waiting)  # else each of them is encoded by itself
         if self._writer is None:
             self._file = NewFile(self.path)
-            self._writer = pq.ParquetWriter(self._file.sink, table.schema)
-        self._writer.write_table(table, row_group_size=table.num_rows)
-        self.groups.append(table.num_rows)
+            self._writer = pq.ParquetWriter(self._file.sink, rows.schema)
+        self._writer.write_batch(rows, row_group_size=rows.num_rows)
+        self.groups.append(rows.num_rows)
         self._waiting, self._rows, self._bytes = [], 0, 0

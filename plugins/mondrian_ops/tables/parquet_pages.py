@@ -196,9 +196,10 @@ def _rows_by_footer(
         width = 0
         for at in range(group.num_columns):
             chunk = group.column(at)
-            if "." in chunk.path_in_schema:  # it may be nested, with several values in a row
+            path = chunk.path_in_schema
+            if "." in path:  # it may be nested, with several values in a row
                 return None
-            if chunk.path_in_schema in columns:
+            if path in columns:
                 most = chunk.total_compressed_size * _MAX_RATIO.get(chunk.compression, BATCH_BYTES)
                 if not 0 <= most <= longest:
                     return None
