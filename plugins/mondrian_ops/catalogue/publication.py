@@ -4,7 +4,7 @@ A publication spans a database and a store of files, so it has three steps:
 
 1. One transaction looks whether the release may be published and notes the intention (`intend`).
    Writing transactions take turns, so of two that exclude each other the second sees the first.
-2. `storage.publish` publishes. No transaction is open meanwhile.
+2. `publish.publish` publishes. No transaction is open meanwhile.
 3. One transaction notes that it did (`confirm`), or removes the intention (`withdraw`).
 
 A publisher that is killed leaves its intention. Whoever finds it asks the store (`settle`): the

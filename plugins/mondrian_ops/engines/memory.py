@@ -46,7 +46,7 @@ class TableSource(tables.Source):
     def batches(
         self, columns: Sequence[str] | None = None, *_: Any, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; see :meth:`storage.Source.batches`."""
+        """The rows, batch by batch; see :meth:`tables.Source.batches`."""
         table = self.table if columns is None else self.table.select(columns)
         rows = options.get("batch_rows", BATCH_ROWS)
         return iter(table.combine_chunks().to_batches(max_chunksize=rows))

@@ -1,4 +1,4 @@
-"""The storage layer's options for HDFS and S3, from Airflow's connections."""
+"""The options of the stores HDFS and S3, from Airflow's connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PORT = {"http": 9870, "https": 9871}
 
 
 def use_connections() -> None:
-    """Let storage look up Airflow's connections."""
+    """Let the stores look up Airflow's connections."""
     stores.look_up_with(connection_options)
 
 

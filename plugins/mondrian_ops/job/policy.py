@@ -290,7 +290,7 @@ def _common(users: list[dict[str, str]]) -> dict[str, str] | None:
 def shortfalls(policy: Policy, job: Job) -> Iterator[str]:
     """What a job asks less than a policy requires: option, value, requirement and remedy.
 
-    Locations are left out; ``storage.policies`` compares them.
+    Locations are left out; ``publish.policy_check`` compares them.
     """
     yield from _k_and_diversity(policy, job)
     yield from _widths(policy, job)

@@ -36,7 +36,7 @@ def assembled(
 ) -> Report:
     """The report of a release that was counted as ``count``, one summary for each of its files.
 
-    ``maker``: see :attr:`storage.WorkDir.maker`. ``waiting``: pairs of a night of the series and
+    ``maker``: see :attr:`publish.WorkDir.maker`. ``waiting``: pairs of a night of the series and
     the rows of it that wait after this ``night``, whose ``boundaries`` are stable.
     """
     published = count.rows - sum(summary.counterfeits for summary in summaries)

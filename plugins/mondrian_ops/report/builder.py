@@ -60,8 +60,8 @@ def build(
     columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
         "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
         the columns of a pandas index, which are left out.
-    dependencies: ``core.dependencies.Finding`` as dicts; singled_out:
-        ``core.singling_out.SingledOut``.
+    dependencies: ``data.disclosing_columns.Finding`` as dicts; singled_out:
+        ``verify.singling_out.SingledOut``.
     made_by, requested_by, run_type: see :func:`statements.maker` and :func:`statements.requested`.
     sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
     generalizations: how each quasi-identifier was generalized, by name.
