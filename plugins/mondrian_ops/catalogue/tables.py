@@ -191,8 +191,8 @@ series = Table(
 """A series of releases, named by its output without dates.
 
 ``terms``: the options that all its nights share, and the types of the columns that tell persons
-apart, as JSON; ``refit``: a person asked for new boundaries (`generalize.series_boundaries`) in the next
-night.
+apart, as JSON; ``refit``: a person asked for new boundaries (`generalize.series_boundaries`) in
+the next night.
 """
 
 PENDING = "pending"

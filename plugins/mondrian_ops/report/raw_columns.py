@@ -9,7 +9,7 @@ from mondrian_ops.report.number_format import number, percent
 
 
 def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each column that is published as it is undoes, by ``data.disclosing_columns.Finding``."""
+    """What each column that is published as it is undoes, by `disclosing_columns.Finding`."""
     by_column: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for each in findings:
         by_column.setdefault((each["column"], each["how"] == "jointly"), []).append(each)
@@ -50,7 +50,7 @@ def _undone(finding: Mapping[str, Any]) -> str:
 
 
 def singled_out(figures: Sequence[Mapping[str, Any]]) -> str:
-    """Whom columns that stay as they are find, by ``verify.singling_out.SingledOut``; or nothing."""
+    """Whom columns that stay as they are find, by `singling_out.SingledOut`; or nothing."""
     if not figures:
         return ""
     most = sorted((each for each in figures if each["found"]), key=lambda each: -each["found"])
