@@ -2,8 +2,13 @@
  * shares nothing with those that cut and generalize. */
 #include "kernels.h"
 
+/* The codes of neighbours in a part are far apart: those of so many rows ahead are fetched into the
+ * cache. Nothing is read there, so a number that is outside of the codes does no harm. */
+#define AHEAD 32
+
 #define MARK(code_type)                                                                            \
   for (int64_t i = 0; i < rows; i++) {                                                             \
+    if (i + AHEAD < rows) __builtin_prefetch((const code_type *)codes + source[i + AHEAD]);        \
     if ((uint64_t)labels[i] >= (uint64_t)label_count) return MO_OUT_OF_BOUNDS;                     \
     if ((uint64_t)source[i] >= (uint64_t)source_rows) return MO_OUT_OF_BOUNDS;                     \
     int64_t value = (int64_t)((const code_type *)codes)[source[i]];                                \
