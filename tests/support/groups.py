@@ -45,7 +45,10 @@ GROUPS = {
 
 
 def tier_of(item: pytest.Item) -> str:
-    """``soak``, ``servers`` or, for what a bare machine can do, nothing."""
+    """``soak``, ``servers`` or, for what a bare machine can do, nothing.
+
+    Long tests are among those of servers by their own marker.
+    """
     if item.nodeid.startswith("tests/soak/") or item.get_closest_marker("soak"):
         return "soak"
     needs_server = any(item.get_closest_marker(need) for need in NEEDS)

@@ -2,7 +2,7 @@
 
 A cut value is a value of the data. With many fragments of a column whose values are unique, nearly
 all of them are cut values of one plan or another: whoever may see labels, logs, XComs or reports
-would collect them, run by run.
+would collect them, run by run. The long examples run with the tests of servers.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ def named(text: str, table: pa.Table, column: str, least: int = K) -> set[Any]:
     return {value for value in mentioned if 0 < rows[value] < least}
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2))])
 def test_a_unique_number_is_named_nowhere(tmp_path, caplog, capsys, seed):
     table = source(5_000)
@@ -165,6 +166,7 @@ def values_shown(job: Path) -> dict[str, set[Any]]:
     return {column: values - {None} for column, values in found.items()}
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("column", "entity"),
     [

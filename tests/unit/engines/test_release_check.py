@@ -30,7 +30,7 @@ from mondrian_ops.verify.labels import labels_of_job
 from staged_checks import DAMAGES, StagedRelease, outcome
 
 
-@examples(500)
+@examples(300)
 @given(
     st.data(),
     releases(),
