@@ -61,6 +61,7 @@ DECIDING: dict[str, tuple[str, ...]] = {
     "mondrian_ops.publish.release": ("published", "current_token"),
     "mondrian_ops.publish.workdir": ("may_publish",),
     "mondrian_ops.series.attack": (),
+    "mondrian_ops.series.evidence": (),
     "mondrian_ops.series.intersection": (
         "checked",
         "types_of",

@@ -17,34 +17,25 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops import catalogue, publish, stores, tables
+from mondrian_ops import catalogue, publish
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue.tables import PENDING
 from mondrian_ops.data.encoding import as_array
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import JobError, MondrianOpsError, StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series.counterfeits import by_class
-from mondrian_ops.series.evidence import DropRows as _Rows
-from mondrian_ops.series.evidence import Release as _Release
-from mondrian_ops.series.history import HELD, Noted, noted, types_of
+from mondrian_ops.series.evidence import DropRows, Evidence, Release
+from mondrian_ops.series.history import HELD, Noted, noted
 from mondrian_ops.series.intersection import (
-    class_hashes,
-    class_texts,
-    hashes_as_written,
     is_protected,
-    person_hashes,
-    value_hashes,
 )
 from mondrian_ops.series.naming import name_of_series, outputs_beside
 from mondrian_ops.series.subtractor import Subtractor
 from mondrian_ops.stores.dataset_name import dates_in
 from mondrian_ops.verify.attacker import NO_VALUE, Attacker, Row
 from mondrian_ops.verify.coverage import Coverage, coverage, fitting
-from mondrian_ops.verify.requirements import published_columns
 
 Ints = NDArray[np.int64]
 
@@ -86,33 +77,36 @@ def attack(job: Job, release: str, hierarchies: Mapping[str, Hierarchy]) -> Atta
             "verify --series: it follows persons, and one sensitive column of them, through the "
             "nights of a series; give the job series, entity_id and one column in sensitive"
         )
-    return _Player(job, hierarchies, name_of_series(release)).play(release)
+    evidence = Evidence(job, name_of_series(release))
+    return Player(job, hierarchies, evidence).play(release)
 
 
-class _Player:
-    """The attacker, and the rows of drops that are in no release yet, as far as one can tell."""
+class Player:
+    """The attacker, and the rows of drops that are in no release yet, as far as one can tell.
 
-    def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy], name: str) -> None:
-        self._job, self._hierarchies = job, hierarchies
+    Attributes:
+        found: what was seen so far.
+    """
+
+    def __init__(self, job: Job, hierarchies: Mapping[str, Hierarchy], evidence: Evidence) -> None:
+        self._job, self._hierarchies, self._evidence = job, hierarchies, evidence
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
         self._attacker, self._reader = (
             Attacker(job.k, self._least, knows_changes=is_protected(job)) for _ in range(2)
         )
-        self._spelled: dict[int, int] = {}  # values as the series spells them
         self._subtraction = Subtractor() if is_protected(job) else None
         self._waits = job.series is not None and job.series.kind == "increments"
-        self._pool: list[_Rows] = []
+        self._pool: list[DropRows] = []
         self._has_gap = False
         self._open = 0  # rows of the pool that were counted in a release, but are in none yet
         self._waited = 0
-        self._found = Attack()
-        self._name = name
+        self.found = Attack()
 
     def play(self, release: str) -> Attack:
         nights = noted(self._job, release)
         for night in nights:
-            self._see_night(night)
+            self.see_night(night)
         self._compare_state()
         known = {night.output for night in nights if night.state != HELD}
         beside: list[str] = []
@@ -121,15 +115,16 @@ class _Player:
         for output in beside:
             with self._skipped(dates_in(output)):
                 if output not in known and publish.current_token(output) is not None:
-                    self._see_outside(dates_in(output), output)
-        self._conclude()
-        return self._found
+                    self.see_outside(dates_in(output), output)
+        self.conclude()
+        return self.found
 
-    def _see_night(self, night: Noted) -> None:
+    def see_night(self, night: Noted) -> None:
+        """Attack the release of a night, or keep what its drop holds for later nights."""
         with self._skipped(night.label):
             if not self._waits:  # the night has rows of its own drop only
                 self._pool, self._open, self._has_gap = [], 0, False
-            self._pool = [*self._pool, self._drop(night.input, night.output)]
+            self._pool = [*self._pool, self._evidence.drop(night.input, night.output)]
             if night.state != HELD:
                 self._see_release(night)
 
@@ -144,21 +139,21 @@ class _Player:
         if current is None:
             raise StorageError("its release is not there any more")
         if current != night.token:
-            self._see_outside(night.label, night.output)
+            self.see_outside(night.label, night.output)
             raise StorageError("another release was published in its place")
-        self._look(night.label, self._read(night.output), night)
+        self._look(night.label, self._evidence.release(night.output), night)
 
-    def _see_outside(self, label: str, output: str) -> None:
+    def see_outside(self, label: str, output: str) -> None:
         """Attack a release that is of no night of the series: the attacker has it, too."""
-        self._found.failures.append(
+        self.found.failures.append(
             f"{label}: a release that does not belong to the series was published here; remove it, "
             "and deliver its rows to the series"
         )
         pool, open_ = self._pool, self._open
         with self._skipped(label):
             self._open = 0
-            self._pool = [self._drop(_input_of(output), output)]
-            self._look(label, self._read(output), None)
+            self._pool = [self._evidence.drop(self._evidence.input_of(output), output)]
+            self._look(label, self._evidence.release(output), None)
         self._pool, self._open = pool, open_
 
     @contextmanager
@@ -167,68 +162,15 @@ class _Player:
             yield
         except (MondrianOpsError, OSError) as error:
             self._has_gap = True
-            self._found.unseen.append(f"{label}: {error}")
-
-    def _drop(self, location: str, output: str) -> _Rows:
-        """The rows of a drop, read as they were for its release at ``output``."""
-        location = stores.resolved(location)
-        stores.check_location("input", location)
-        job = self._job
-        names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
-        known = types_of(self._name, output)
-        source = tables.open_source(location, names, False, True, job.types, job.csv, known)
-        batches = [*source.batches(names)]  # raises InputError where a column is missing
-        schema = pa.schema([source.schema.field(name) for name in names])
-        table = pa.Table.from_batches(batches, schema)
-        persons = person_hashes(job, self._name, table[str(job.entity_id)], may_lack=True)
-        values = self._written(table[self._sensitive])
-        places = table.select(list(job.quasi_identifier_names))
-        return _Rows(persons, values, places, np.zeros(len(persons), np.bool_))
-
-    def _read(self, output: str) -> _Release:
-        """A release as published; raises PrivacyError where it lacks a column."""
-        names: tuple[str, ...] = ()
-        tables = []
-        for file in publish.read_release(output):
-            names = published_columns(self._job, file.columns)
-            tables.append(pa.Table.from_batches(file.batches([*names, self._sensitive])))
-        columns = {
-            name: [as_array(table[name]) for table in tables] for name in (*names, self._sensitive)
-        }
-        table = pa.table({name: pa.concat_arrays(each) for name, each in columns.items()})
-        texts = class_texts(table.select(list(names))).dictionary_encode()
-        class_of = texts.indices.to_numpy().astype(np.int64)
-        _, first = np.unique(class_of, return_index=True)
-        hashes = class_hashes(self._name, texts.dictionary).tolist()
-        of_class = table.select(list(names)).take(pa.array(first))
-        beside = by_class(output) or Counter()
-        number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
-        made_up: Counter[int | None] = Counter()
-        for text, rows in beside.items():
-            made_up[number.get(text)] += rows
-        return _Release(
-            {name: of_class[name].combine_chunks() for name in names},
-            {key: number for number, key in enumerate(hashes)},
-            class_of,
-            self._written(table[self._sensitive]),
-            made_up,
-        )
-
-    def _written(self, column: pa.ChunkedArray) -> Ints:
-        """Hashes of the values of a column, byte by byte."""
-        written = hashes_as_written(self._job, self._name, column)
-        spelled = value_hashes(self._job, self._name, column)
-        differs = written != spelled
-        self._spelled.update(zip(written[differs].tolist(), spelled[differs].tolist(), strict=True))
-        return written
+            self.found.unseen.append(f"{label}: {error}")
 
     def _published(self, value: int, here: Collection[int]) -> int:
         """A value of a drop as a release with these values has it."""
         if value in here or not is_protected(self._job):
             return value
-        return self._spelled.get(value, value)
+        return self._evidence.spelled.get(value, value)
 
-    def _look(self, label: str, release: _Release, night: Noted | None) -> None:
+    def _look(self, label: str, release: Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
         values = release.values
         if night is not None and is_protected(self._job):
@@ -237,25 +179,25 @@ class _Player:
             rows, company = self._by_coverage(label, release, values)
         published = len(release.class_of) - release.made_up.total()
         if night is not None and published != night.rows:
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{label}: the release has {published} rows of persons, but {night.rows} were "
                 "published; restore it"
             )
         self._see(values, rows, company)
-        misspelled = sum(each in self._spelled for each in release.value.tolist())
+        misspelled = sum(each in self._evidence.spelled for each in release.value.tolist())
         if misspelled and is_protected(self._job):
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{label}: {misspelled} row(s) spell their value of {self._sensitive} in a way "
                 "that tells them from others with that value; the release was published before a "
                 "series spelled each value in one way, or was changed; remove it"
             )
         counts = self._counts()
-        self._found.nights.append(Night(label, published, *counts))
+        self.found.nights.append(Night(label, published, *counts))
 
     def _see(self, values: list[set[int]], rows: list[Row], company: list[Row]) -> None:
         """Attack by the values as they are written, and as a reader takes them."""
         self._attacker.see(values, rows, company)
-        spelled = self._spelled
+        spelled = self._evidence.spelled
         alike = [{spelled.get(each, each) for each in of_class} for of_class in values]
         read, beside = (
             [row._replace(value=spelled.get(row.value, row.value)) for row in each]
@@ -264,7 +206,7 @@ class _Player:
         self._reader.see(alike, read, beside)
 
     def _by_catalogue(
-        self, night: Noted, release: _Release, values: list[set[int]]
+        self, night: Noted, release: Release, values: list[set[int]]
     ) -> tuple[list[Row], list[Row]]:
         """The rows of persons whose class is known; what does not agree is a failure.
 
@@ -308,7 +250,7 @@ class _Player:
 
     def _gone(
         self,
-        release: _Release,
+        release: Release,
         number: Mapping[int, int | None],
         found: Mapping[int, Row],
         times: Mapping[int, int],
@@ -326,7 +268,7 @@ class _Player:
     def _compare_rows(
         self,
         label: str,
-        release: _Release,
+        release: Release,
         number: Mapping[int, int | None],
         found: Mapping[int, Row],
         times: Mapping[int, int],
@@ -342,14 +284,14 @@ class _Player:
             made_up = {each: n for each, n in release.made_up.items() if each not in unsure}
             lost = max(lost, (left - Counter(made_up)).total(), (Counter(made_up) - left).total())
         if lost:
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{label}: {lost} row(s) of the release do not match the rows that the drop has "
                 "for the persons of their class; the release, the drop or the catalogue was "
                 "changed; restore it"
             )
 
     def _by_coverage(
-        self, label: str, release: _Release, values: list[set[int]]
+        self, label: str, release: Release, values: list[set[int]]
     ) -> tuple[list[Row], list[Row]]:
         """The rows whose quasi-identifiers, and value, some class covers; apart those seen before.
 
@@ -376,7 +318,7 @@ class _Player:
         strange += max(0, -(self._open + more))
         self._open = max(0, self._open + more)
         if strange and not self._has_gap:
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{label}: no person of the drop has the values of {strange} row(s) of the "
                 "release; the release or the drop was changed; restore it"
             )
@@ -390,7 +332,7 @@ class _Player:
             self._pool[number] = pool.without(sure if self._open else np.flatnonzero(pool.seen))
         return rows
 
-    def _covered(self, release: _Release, rows: _Rows, values: list[set[int]]) -> dict[int, Row]:
+    def _covered(self, release: Release, rows: DropRows, values: list[set[int]]) -> dict[int, Row]:
         """The rows that some class covers, by their numbers."""
         columns, places = self._encoded(release, rows)
         distinct, place_of = np.unique(places, axis=0, return_inverse=True)
@@ -404,7 +346,7 @@ class _Player:
                 found[row] = Row(person, value, candidates[place])
         return found
 
-    def _encoded(self, release: _Release, rows: _Rows) -> tuple[list[Coverage], Ints]:
+    def _encoded(self, release: Release, rows: DropRows) -> tuple[list[Coverage], Ints]:
         """The classes' values of each quasi-identifier, and the codes (rows, columns) of theirs."""
         columns, codes = [], []
         for quasi in self._job.quasi_identifiers:
@@ -425,52 +367,45 @@ class _Player:
 
     def _compare_state(self) -> None:
         """Note a failure where the next night would begin from something else than the releases."""
-        if self._found.unseen or not is_protected(self._job):
+        if self.found.unseen or not is_protected(self._job):
             return
         with catalogue.current().reading() as connection:
-            left = of_persons.left(connection, self._name, signed=self._job.is_balanced)
+            left = of_persons.left(connection, self._evidence.name, signed=self._job.is_balanced)
         if differing := self._reader.differing(left):
-            self._found.failures.append(
+            self.found.failures.append(
                 f"the catalogue and the releases differ in the values left for {differing} "
                 "person(s), and the next night relies on the catalogue; restore the catalogue, or "
                 "begin another series with another output"
             )
 
-    def _conclude(self) -> None:
+    def conclude(self) -> None:
+        """Note what all that was seen comes to."""
         _, below_l, given_away, below_k = self._counts()
         if below_l:
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{below_l} person(s) are left with fewer than l = {self._least} values of "
                 f"{self._sensitive} by all nights together, {given_away} of them with one or none"
             )
         if below_k:
-            self._found.failures.append(
+            self.found.failures.append(
                 f"{below_k} person(s) were in a class of fewer than k = {self._job.k} persons"
             )
-        if self._subtraction is not None and self._found.nights:
-            self._found.subtracted = certain = self._subtraction.certain()
+        if self._subtraction is not None and self.found.nights:
+            self.found.subtracted = certain = self._subtraction.certain()
             if certain:
                 told = (
                     f"{certain} person(s) are certain to somebody who knows everybody's class in "
                     "every night, and subtracts classes"
                 )
                 fails = self._job.is_balanced
-                (self._found.failures if fails else self._found.notes).append(told)
-        if not self._found.nights:
-            self._found.failures.append("no night could be looked at")
+                (self.found.failures if fails else self.found.notes).append(told)
+        if not self.found.nights:
+            self.found.failures.append("no night could be looked at")
         if self._waited:
             waited, k = self._waited, self._job.k
             how_many = f"at least {waited}" if waited >= k else f"fewer than k = {k}"
-            self._found.notes.append(
+            self.found.notes.append(
                 f"{how_many} row(s) that waited or were suppressed count as "
                 "published, because a class of that night covers them and nothing tells them "
                 "from its rows"
             )
-
-
-def _input_of(release: str) -> str:
-    """What a release was made from; raises StorageError where its report does not say it."""
-    try:
-        return str((publish.report_of(release) or {})["job"]["input"])
-    except (LookupError, TypeError):
-        raise StorageError("its report does not say what it was made from") from None

@@ -16,7 +16,8 @@ import pytest
 
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series import attack
+from mondrian_ops.series.attack import Attack, Player
+from mondrian_ops.series.evidence import DropRows, Evidence, Release
 from mondrian_ops.series.history import Noted
 
 JOB = {
@@ -35,10 +36,10 @@ def numbers(values: str) -> list[int]:
     return [(" " + string.ascii_lowercase).index(each) for each in values]
 
 
-def drop(rows: Sequence[tuple[int, int, str]]) -> attack._Rows:
+def drop(rows: Sequence[tuple[int, int, str]]) -> DropRows:
     """Rows of a person, an age and a value."""
     persons, ages, values = zip(*rows, strict=True)
-    return attack._Rows(
+    return DropRows(
         np.array(persons),
         np.array(numbers("".join(values))),
         pa.table({"age": list(ages)}),
@@ -46,9 +47,9 @@ def drop(rows: Sequence[tuple[int, int, str]]) -> attack._Rows:
     )
 
 
-def release(classes: Mapping[str, str], made_up: Mapping[int | None, int]) -> attack._Release:
+def release(classes: Mapping[str, str], made_up: Mapping[int | None, int]) -> Release:
     """A row for each value of each class."""
-    return attack._Release(
+    return Release(
         {"age": pa.array(list(classes))},
         {number: number for number in range(len(classes))},
         np.repeat(np.arange(len(classes)), [*map(len, classes.values())]),
@@ -57,16 +58,48 @@ def release(classes: Mapping[str, str], made_up: Mapping[int | None, int]) -> at
     )
 
 
+class InMemory(Evidence):
+    """A drop and a release that are in no file."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, "")
+        self.of_night: tuple[DropRows, Release] | None = None
+
+    def drop(self, location: str, output: str) -> DropRows:
+        return self._given[0]
+
+    def release(self, output: str) -> Release:
+        return self._given[1]
+
+    def input_of(self, release: str) -> str:
+        return "in"
+
+    @property
+    def _given(self) -> tuple[DropRows, Release]:
+        if self.of_night is None:
+            raise OSError("it is gone")
+        return self.of_night
+
+
 class Nights:
     """An attacker, and the nights that it is shown, one after the other."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        self.player = attack._Player(Job.from_dict(job), {}, "")
+        self._evidence = InMemory(Job.from_dict(job))
+        self._player = Player(Job.from_dict(job), {}, self._evidence)
         self._first = 1
 
     @property
-    def found(self) -> attack.Attack:
-        return self.player._found
+    def found(self) -> Attack:
+        return self._player.found
+
+    def conclude(self) -> None:
+        self._player.conclude()
+
+    def miss(self, label: str) -> None:
+        """A night whose drop is gone."""
+        self._evidence.of_night = None
+        self._player.see_night(Noted(1, label, "in", "out", "its", 0, "published"))
 
     def see(
         self,
@@ -96,18 +129,14 @@ class Nights:
     ) -> None:
         """The catalogue has as many rows of persons as the release, or ``rows``."""
         of_night = release(classes, made_up)
-        vars(self.player).update(_read=lambda _: of_night, _drop=lambda *_: drop(delivered))
+        self._evidence.of_night = drop(delivered), of_night
         expected = len(of_night.value) - of_night.made_up.total() if rows is None else rows
         night = Noted(1, label, "in", "out", "its", expected, "published")
-        report = {"job": {"input": "in"}}
-        with (
-            mock.patch("mondrian_ops.publish.current_token", return_value=current),
-            mock.patch("mondrian_ops.publish.report_of", return_value=report),
-        ):
+        with mock.patch("mondrian_ops.publish.current_token", return_value=current):
             if outside:
-                self.player._see_outside(label, "out")
+                self._player.see_outside(label, "out")
             else:
-                self.player._see_night(night)
+                self._player.see_night(night)
 
     @property
     def strange(self) -> dict[str, int]:
@@ -127,7 +156,7 @@ def test_rows_that_waited_stand_for_as_many_rows_of_their_value_and_class(
     nights = Nights(JOB)
     nights.see("first", "aabbb", "aabb")
     nights.see("second", "aab", published)
-    nights.player._conclude()
+    nights.conclude()
     assert nights.strange == ({"second": strange} if strange else {})
     assert len(nights.found.failures) == bool(strange)
     assert nights.found.notes[0].startswith("fewer than k = 4 row(s) that waited")
@@ -231,7 +260,8 @@ def followed(
     ``classes``: of each person, from 1 on, as the catalogue has them.
     """
     nights = Nights(PROTECTED | {"k": k})
-    nights.player._has_gap = has_gap
+    if has_gap:
+        nights.miss("0")
     class_of = dict(enumerate(map(int, classes), start=1))
     with (
         mock.patch("mondrian_ops.catalogue.current"),
@@ -320,15 +350,14 @@ def test_a_drop_that_is_gone_explains_rows_of_later_nights_only_where_rows_wait(
     job: Mapping[str, Any], strange: Mapping[str, int]
 ) -> None:
     nights = Nights(job)
-    with nights.player._skipped("1"):
-        raise OSError
+    nights.miss("1")
     nights.see("2", "ab", "abb")
     assert nights.strange == strange
 
 
 def test_a_series_of_which_no_night_could_be_looked_at_does_not_pass() -> None:
     nights = Nights(JOB)
-    nights.player._conclude()
+    nights.conclude()
     assert nights.found.failures == ["no night could be looked at"]
 
 
@@ -340,13 +369,13 @@ def test_a_drop_is_read_below_the_home_and_never_from_what_waits(
     for folder in ("in", ".mondrian_waiting"):
         (tmp_path / folder).mkdir()
         pq.write_table(table, tmp_path / folder / "drop.parquet")
-    player = attack._Player(Job.from_dict(JOB), {}, "")
-    rows = player._drop("in/drop.parquet", "out")
+    evidence = Evidence(Job.from_dict(JOB), "")
+    rows = evidence.drop("in/drop.parquet", "out")
     assert (rows.person != 0).tolist() == (rows.value != 0).tolist() == [True, False]
     assert rows.places.to_pydict() == {"age": [20, 30]}
     assert not rows.seen.any()
     with pytest.raises(JobError, match="mondrian_waiting"):
-        player._drop(".mondrian_waiting/drop.parquet", "out")
+        evidence.drop(".mondrian_waiting/drop.parquet", "out")
 
 
 def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> None:
@@ -354,7 +383,7 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
     pq.write_table(pa.table(rows), tmp_path / "part-00000.parquet")
     made_up = {"age": ["[10, 19]", "[20, 29]"], "counterfeits": [1, 3]}
     pq.write_table(pa.table(made_up), tmp_path / "_counterfeits.parquet")
-    read = attack._Player(Job.from_dict(JOB), {}, "")._read(str(tmp_path))
+    read = Evidence(Job.from_dict(JOB), "").release(str(tmp_path))
     assert read.published["age"].to_pylist() == ["[0, 9]", "[10, 19]"]
     assert read.class_of.tolist() == [0, 0, 1]
     assert len({*read.value.tolist()}) == 2
@@ -365,6 +394,6 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
 def test_a_report_that_does_not_say_what_was_read_is_told(tmp_path: Path, report: str) -> None:
     (tmp_path / "_report.json").write_text(report)
     with pytest.raises(StorageError, match="its report does not say what it was made from"):
-        attack._input_of(str(tmp_path))
+        Evidence.input_of(str(tmp_path))
     (tmp_path / "_report.json").write_text('{"job": {"input": "in"}}')
-    assert attack._input_of(str(tmp_path)) == "in"
+    assert Evidence.input_of(str(tmp_path)) == "in"
