@@ -15,8 +15,9 @@ pytestmark = pytest.mark.servers  # which it needs not, but a minute
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Without those of compiling, which load no kernels of ours.
+UNIT = CHECKOUT / "tests" / "unit"
 TESTS = (
-    "tests/unit/native",
+    *sorted(str(folder.relative_to(CHECKOUT)) for folder in UNIT.rglob("native")),
     "tests/unit/cut/test_mondrian.py",
     "tests/unit/cut/test_invariance.py",
 )
