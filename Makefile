@@ -86,15 +86,15 @@ PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 
 .PHONY: test
-test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 8 minutes
+test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 6 minutes
 	@$(PYTEST) -m "not servers" --ignore tests/servers --ignore tests/soak $(ARGS)
 
 .PHONY: test-servers
-test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser: 20 minutes
+test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser, and what takes long: 25 minutes
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
 
 .PHONY: test-all
-test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 25 minutes
+test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 30 minutes
 	@$(PYTEST) $(SERVING) $(ARGS)
 
 .PHONY: soak
