@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FRAGMENTS = (1, 2, 4, 8, 12)
 ENGINES = ("local", "spark")
-K, L = (5, 10, 20), (2, 3, 4)  # as in the source's figure 10
+K, L = (5, 10, 20), (2, 3, 4)  # as in De Capitani di Vimercati et al. 2023, figure 10
 
 _NOTE = (
     "Wall time of the DAG run as Airflow records it, LocalExecutor on SQLite, cut: median, one "
@@ -43,7 +43,7 @@ _NOTE = (
 
 
 def figure_10(context: Context) -> Iterator[Table]:
-    """Wall time of the DAG for 1 to 12 fragments (seed, figure 10)."""
+    """Wall time of the DAG for 1 to 12 fragments, as in their figure 10."""
     from local_airflow import LocalAirflow
     from servers.spark import SparkCluster
 

@@ -1,4 +1,4 @@
-"""Two-phase top-down specialization on Adult enlarged: the source's figures 2 to 4 beside ours."""
+"""Two-phase TDS on Adult enlarged: figures 2 to 4 of Zhang et al. 2014 beside ours."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _against_size(context: Context, datasets: list[_Enlarged]) -> Table:
              seconds(process.seconds), mib(process.peak_mib))
         )  # fmt: skip
     return Table(
-        "Two-phase TDS against size (the source's Figure 2): Adult enlarged, k = 50",
+        "Two-phase TDS against size (Zhang et al., figure 2): Adult enlarged, k = 50",
         ("rows", "distinct", "read and count", "one phase", "per row", f"p = {SWEEP_PARTS}",
          "classes", "ILoss", "the whole job", "peak memory"),
         rows,
@@ -177,7 +177,7 @@ def _against_k(context: Context, data: _Enlarged, whole: _Run) -> Table:
         context.say(f"tds: {data.rows:,} rows, k^I = {k:,}")
         rows.append((f"k^I = {k:,}", *_Run.mean(data, SWEEP_PARTS, k, context.seeds).cells(whole)))
     return Table(
-        f"Two-phase TDS against k^I (the source's Figure 3): {data.rows:,} rows, p = {SWEEP_PARTS}",
+        f"Two-phase TDS against k^I (Zhang et al., figure 3): {data.rows:,} rows, p {SWEEP_PARTS}",
         ("", *_HEAD),
         rows,
         note=f"Mean of {context.seeds} random partitions. The source, 5 M rows on 20 machines: "
@@ -193,7 +193,7 @@ def _against_parts(context: Context, data: _Enlarged, whole: _Run) -> Table:
         run = _Run.mean(data, parts, SWEEP_K, context.seeds)
         rows.append((f"p = {parts}", *run.cells(whole)))
     return Table(
-        f"Two-phase TDS against p (the source's Figure 4): {data.rows:,} rows, k^I = {SWEEP_K:,}",
+        f"Two-phase TDS against p (Zhang et al., figure 4): {data.rows:,} rows, k^I = {SWEEP_K:,}",
         ("", *_HEAD),
         rows,
         note=f"Mean of {context.seeds} random partitions. The source, 5 M rows on 20 machines: "

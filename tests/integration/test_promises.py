@@ -1,4 +1,4 @@
-"""What always holds of a release (design, section 4), checked by reading it back."""
+"""What always holds of a release, checked by reading it back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from published_text import TREE_FILE, Column, is_missing, text_of
 
 
 def check(case: Case, release: Release) -> None:
-    """Every promise of design, section 4, that a release shows by itself."""
+    """Every promise that a release shows by itself."""
     rows = release.table.to_pylist()
     assert release.report["rows"] == {
         "input": case.rows,

@@ -1,4 +1,4 @@
-"""What always holds (design, section 4) where columns are recoded as a whole."""
+"""What always holds of a release with global recoding."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def merge_neighbours(
     """Merge each fragment that breaks a criterion with its nearest neighbour in the tree.
 
     ``rows`` (leaves,) counts the real data; ``satisfies`` says whether the rows of some leaves
-    together satisfy every criterion (design, invariant 2).
+    together satisfy every criterion.
     """
     paths = plan.paths
     fragments = [list(leaves) for leaves in plan.fragments]

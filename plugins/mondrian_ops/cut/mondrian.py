@@ -1,8 +1,9 @@
-"""Mondrian on a fragment: cut until no valid cut is left (seed, section 5, figure 7).
+"""Mondrian on a fragment: cut until no valid cut is left.
 
-A job's ``cut`` selects the policy: ``median``, the median of the attribute of largest
-representativity, as in the source; ``gain``, the valid cut that reduces the rows' loss most;
-``lookahead``, the cut whose finished subtree loses least. See docs/algorithms.md.
+De Capitani di Vimercati et al. 2023, figure 7. A job's ``cut`` selects the policy: ``median``, the
+median of the attribute of largest representativity, as there; ``gain``, the valid cut that reduces
+the rows' loss most; ``lookahead``, the cut whose finished subtree loses least. See
+docs/algorithms.md.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class CutPolicy:
     def tree_order(self) -> bool:
         """Whether a hierarchy's leaves are in tree order, in which subtrees are contiguous.
 
-        Policies that weigh losses use it; median cuts use the order of the file, as the source
+        Policies that weigh losses use it; median cuts use the order of the file, as their paper
         does.
         """
         return self.greedy != "median"

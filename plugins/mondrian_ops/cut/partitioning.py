@@ -1,4 +1,4 @@
-"""Partitioning a sample into fragments (seed, section 4).
+"""Partitioning a sample into fragments (De Capitani di Vimercati et al. 2023, section 4).
 
 Quantile partitioning cuts one attribute at the quantiles of its ranks (Q_PARTITION, figure 4);
 multidimensional partitioning cuts as Mondrian does (M_PARTITION, figure 5). The source

@@ -1,11 +1,11 @@
 """Samarati's search: one level of generalization per quasi-identifier, a few rows suppressed.
 
-Samarati 2001 (TKDE 13(6)), as in the source (samarati_and_mondrian, algorithm 1 and section 4):
+Samarati 2001 (TKDE 13(6)), as implemented by J. Huang (algorithm 1 and section 4):
 a node of the lattice is good when at most MaxSup rows lie in classes that break a criterion; these
 are suppressed. The choices are the first good node at the least height, the one of least loss at
 that height ("refined"), and the one of least loss in the whole lattice.
 
-Loss is the source's: LM summed over the attributes, each averaged over all rows, and one per
+Loss is Huang's: LM summed over the attributes, each averaged over all rows, and one per
 attribute *added* for every suppressed row, whose generalized loss remains.
 """
 

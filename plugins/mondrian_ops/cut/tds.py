@@ -1,4 +1,4 @@
-"""Two-phase top-down specialization (Zhang, Yang, Liu and Chen, TPDS 2014: "the source").
+"""Two-phase top-down specialization (Zhang, Yang, Liu and Chen, TPDS 2014).
 
 Every attribute is generalized by a cut through its hierarchy, the same for all rows. From the roots
 on, the valid specialization of greatest IGPL is performed until none is left. The first phase does
@@ -79,7 +79,7 @@ class TwoPhaseResult:
     """The result of both phases.
 
     k_intermediate
-        The k of the first phase (the source's k^I).
+        The k of the first phase (k^I in Zhang et al.).
     partitions
         The first phase, part by part; empty where there was none.
     merged

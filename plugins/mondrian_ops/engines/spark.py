@@ -3,8 +3,8 @@
 Each Spark task reads a split of the dataset through the package's own readers, so that all engines
 see the same types and values. One Spark task anonymizes one fragment. Either each mapped Airflow
 task brings its fragment, or one application anonymizes all, with rows routed by Spark's shuffle
-(seed, section 6). Only counts and summaries return to this process, and, through the working files,
-the draft with the domains of the columns.
+(De Capitani di Vimercati et al. 2023, section 6). Only counts and summaries return to this process,
+and, through the working files, the draft with the domains of the columns.
 """
 
 from __future__ import annotations

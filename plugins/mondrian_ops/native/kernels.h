@@ -3,7 +3,7 @@
  *
  * They see codes only. Their decisions depend on the counts, the order and the positions of the
  * codes present in a node, never on how densely a column is coded: a fragment cut alone and the
- * same rows cut inside the whole dataset get the same classes (design, invariant 5).
+ * same rows cut inside the whole dataset get the same classes.
  *
  * Functions that can fail return a status. Except for trees, no function keeps a pointer that it
  * is given; none writes to const memory, or uses memory shared by threads. The caller has checked

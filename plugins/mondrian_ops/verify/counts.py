@@ -119,7 +119,7 @@ class ReleaseCount:
 
     @property
     def dp(self) -> int:
-        """Discernibility penalty, the sum of squared class sizes (seed, eq. 2)."""
+        """Discernibility penalty: the sum of squared class sizes (Bayardo and Agrawal 2005)."""
         return sum(size * size * number for size, number in self.histogram)
 
     @property

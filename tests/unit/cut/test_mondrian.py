@@ -1,4 +1,4 @@
-"""Mondrian against a brute-force reference, and the seed's figure 2."""
+"""Mondrian against a brute-force reference, and figure 2 of De Capitani di Vimercati et al.."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments of a sample: the seed's sections 4.1 to 4.3."""
+"""Fragments of a sample: De Capitani di Vimercati et al. 2023, sections 4.1 to 4.3."""
 
 from __future__ import annotations
 

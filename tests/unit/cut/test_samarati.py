@@ -1,4 +1,4 @@
-"""Samarati's search against a walk over the whole lattice in plain Python, and the source's tables.
+"""Samarati's search against a walk over the whole lattice in plain Python, and Huang's tables.
 
 The source counts the classes of a table before suppression ("cluster number"); its order of vectors
 is that of a Python set, and its program can miss the least height. Where its row is another node

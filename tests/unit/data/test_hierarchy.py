@@ -405,7 +405,7 @@ def test_the_order_of_the_codes_need_not_be_that_of_the_file():
 
 
 def test_a_ladder_loses_the_width_of_its_intervals():
-    """The source's ages: 0.0625, 0.125, 0.25 and 1 (samarati_and_mondrian, section 4.1)."""
+    """Huang's ages: 0.0625, 0.125, 0.25 and 1 (section 4.1)."""
     hierarchy = Hierarchy.from_ladder(np.arange(17, 91), [5, 10, 20], 16, "age")
     found = coded(hierarchy)
     losses = [set(found.lm[level[1:]].tolist()) for level in found.levels]

@@ -79,7 +79,7 @@ static double rate_attribute(int32_t a, int64_t d, int64_t n, int64_t greedy, in
   } else {
     j = median_cut(d, n, k, work->below, NULL);
     whole = width(of, a, work->value[0], work->value[d - 1], d);
-    /* Seed, equation 1. */
+    /* De Capitani di Vimercati et al. 2023, equation 1. */
     work->score[a] = of->kind[a] == MO_INTERVAL ? whole : (double)d / of->present[a];
   }
   if (j >= 0) work->best[a] = (cut){a, low, work->value[j]};

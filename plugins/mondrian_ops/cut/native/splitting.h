@@ -215,8 +215,8 @@ static inline int allowed(int64_t j, int64_t n, int64_t k, const int64_t *below,
   return below[j] >= k && n - below[j] >= k;
 }
 
-/* The cut at the median of the ranks (seed, figure 7), else the valid cut that balances best; -1:
- * none. */
+/* The cut at the median of the ranks (De Capitani di Vimercati et al. 2023, figure 7), else the
+ * valid cut that balances best; -1: none. */
 static inline int64_t median_cut(int64_t d, int64_t n, int64_t k, const int64_t *below,
                                  const uint8_t *valid) {
   int64_t median = 0, best = -1, imbalance = n + 1;
