@@ -530,9 +530,10 @@ def test_another_person_approves_it(release, decree, context):
     assert release.done == [("published", GIVEN)]
 
 
-def test_what_a_schedule_started_may_be_approved_by_anybody(release, decree, context):
+@pytest.mark.parametrize("run_type", ["asset_triggered", "backfill", "scheduled"])
+def test_what_nobody_triggered_may_be_approved_by_anybody(release, decree, context, run_type):
     decree(four_eyes=True)
-    triggered_by(context, None, "scheduled")
+    triggered_by(context, None, run_type)
     release.decide(release.park(), answer("Approve"))
     assert release.done == [("published", GIVEN)]
 
