@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.balanced_cells import Cells, cells_of, numbered
 from mondrian_ops.cut.extents import Extents
-from mondrian_ops.cut.halving import cut_cells
+from mondrian_ops.cut.halving import cut_cells, halved
 from mondrian_ops.cut.invariance import NOT_TONIGHT, History, words_to_arrow
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.native import mondrian as native
@@ -34,6 +34,8 @@ _NEW, _JOINED, _MERGED = 2.25, 2.25, 2.25
 """So many times as wide as an independent class is on average may be a cell of new people, one that
 somebody joins, and two that are joined."""
 _LEAST = 1e-6
+_AROUND = 24
+"""Neighbours on either side whose classes are tried for a row without a value."""
 
 
 class Balanced(NamedTuple):
@@ -133,29 +135,45 @@ class _LaidOut:
     ) -> tuple[Ints, Ints]:
         """The rows without a value, and the class nearby that each joins: the one that loses least
         of those that have values enough for it."""
-        allowed = self.history.common
-        lacking = (self.history.values < 0) & (np.bitwise_count(allowed).sum(axis=1) >= l)
+        allowed, extents = self.history.common, self.extents
+        enough = np.bitwise_count(allowed).sum(axis=1) >= l
+        lacking = np.flatnonzero((self.history.values < 0) & enough)
         joined: list[tuple[int, int]] = []
-        if not self.count or not lacking.any():
+        if not self.count or not len(lacking):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         order = np.argsort(class_of, kind="stable")
         starts = np.searchsorted(class_of[order], np.arange(self.count))
-        codes = self.extents.codes[rows[order]]
+        codes = extents.codes[rows[order]]
         low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
         sizes = np.bincount(class_of, minlength=self.count)
-        now = self.extents.width(low, high, sizes) * sizes
-        for row in np.flatnonzero(lacking).tolist():
-            here = self.extents.codes[row]
-            lows, highs = np.minimum(low, here), np.maximum(high, here)
-            costs = self.extents.width(lows, highs, sizes + 1) * (sizes + 1) - now
-            shared = np.bitwise_count(has & allowed[row]).sum(axis=1)
-            costs[shared < l] = np.inf
-            at = int(np.argmin(costs))
-            if np.isinf(costs[at]):
+        now = extents.width(low, high, sizes) * sizes
+        around = self._classes_around(lacking, rows, class_of)
+        for row, near in zip(lacking.tolist(), around, strict=True):
+            for some in (np.unique(near[near >= 0]), np.arange(self.count)):
+                shared = np.bitwise_count(has[some] & allowed[row]).sum(axis=1)
+                some = some[shared >= l]
+                if len(some):
+                    break
+            else:
                 continue
+            here = extents.codes[row]
+            lows, highs = np.minimum(low[some], here), np.maximum(high[some], here)
+            losses = extents.width(lows, highs, sizes[some] + 1) * (sizes[some] + 1)
+            least = int(np.argmin(losses - now[some]))
+            at = int(some[least])
             joined.append((row, at))
-            low[at], high[at] = lows[at], highs[at]
+            low[at], high[at], now[at] = lows[least], highs[least], losses[least]
             sizes[at] += 1
-            now[at] += costs[at]
         pairs = np.array(joined, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
+
+    def _classes_around(self, some: Ints, rows: Ints, class_of: Ints) -> Ints:
+        """(some, neighbours): the classes of ``rows`` near each row, -1 where there is none."""
+        classes = np.full(len(self.history.values), -1, np.int64)
+        classes[rows] = class_of
+        order = halved(self.extents, np.append(rows, some), _AROUND).order
+        place = np.empty(len(classes), np.int64)
+        place[order] = np.arange(len(order))
+        window = place[some][:, None] + np.arange(-_AROUND, _AROUND + 1)
+        around: Ints = classes[order[np.clip(window, 0, len(order) - 1)]]
+        return around
