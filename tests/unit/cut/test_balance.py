@@ -11,7 +11,6 @@ import pytest
 from coded_people import coded_of, history_of
 from mondrian_ops.cut.balance import balanced_classes
 from mondrian_ops.cut.invariance import NEW, NOT_TONIGHT, History
-from mondrian_ops.cut.native.mondrian import SET
 from mondrian_ops.verify.intersection import Tonight, unbalanced
 
 
@@ -176,6 +175,6 @@ def test_the_values_of_a_set_are_no_distances():
     """Texts without a hierarchy: any few of them lose as much, however far apart they stand."""
     rng = np.random.default_rng(0)
     codes, value = rng.integers(1, 20, (3, 400)), rng.integers(0, 9, 400)
-    coded = coded_of(codes, value, k=4, l=3, kinds=(SET,) * 3)
+    coded = coded_of(codes, value, k=4, l=3, kinds=("set",) * 3)
     found = balanced_classes(coded, history_of(value), 3)
     assert len(found.counterfeits) < 40
