@@ -14,7 +14,7 @@ import pytest
 
 from mondrian_ops import anonymize, catalogue, pipeline
 from mondrian_ops import publish as publishing
-from mondrian_ops.catalogue import place
+from mondrian_ops.catalogue import opening
 from mondrian_ops.data import sketch as core_sketch
 from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.job.job import Job
@@ -282,7 +282,7 @@ def test_with_a_lost_or_another_key_nothing_is_published(nights, overlap, other_
     path = Path(os.environ["MONDRIAN_OPS_CATALOGUE_KEY"])
     key = path.read_text()
     path.write_text(other_key) if other_key else path.unlink()
-    place._opened.cache_clear()  # as in another process
+    opening._opened.cache_clear()  # as in another process
     with pytest.raises(StorageError, match=rf"^catalogue: .*{error}"):
         nights.run(2, drop(0, 1000), overlap=overlap)
     assert os.listdir(nights.here / "out") == ["2025-01-01"]

@@ -23,7 +23,7 @@ import pyarrow as pa  # noqa: E402
 
 from mondrian_ops import errors  # noqa: E402
 from mondrian_ops.cut.planning import LeafCounts  # noqa: E402
-from mondrian_ops.cut.recoding import choose_recoding, two_phase  # noqa: E402
+from mondrian_ops.cut.recoding_search import choose_recoding, two_phase  # noqa: E402
 from mondrian_ops.cut.tds import Level  # noqa: E402
 from mondrian_ops.data.disclosing_columns import Followed  # noqa: E402
 from mondrian_ops.data.persons import LeafPersons  # noqa: E402

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from mondrian_ops.cores import available_cores
 from mondrian_ops.cut.planning import LeafCounts
-from mondrian_ops.cut.recoding import choose_recoding
+from mondrian_ops.cut.recoding_search import choose_recoding
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run

@@ -18,7 +18,7 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
-from mondrian_ops.tables.in_memory import ROW, CallersTable
+from mondrian_ops.tables.callers_table import ROW, CallersTable
 
 
 @dataclass(frozen=True)

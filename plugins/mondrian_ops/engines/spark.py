@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mondrian_ops.cut.planning import LeafCounts
-from mondrian_ops.cut.recoding import first_phase_parts
+from mondrian_ops.cut.recoding_search import first_phase_parts
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, executor, shipping
 from mondrian_ops.engines.executor import Message, Step
 from mondrian_ops.engines.handover import Fragment, Summary

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from mondrian_ops.errors import did_you_mean
+from mondrian_ops.job.job_options import JobOptions
 from mondrian_ops.job.options import shown, wrong
 from mondrian_ops.job.series_options import Series
 from mondrian_ops.job.widths import widths_of
 
-if TYPE_CHECKING:
-    from mondrian_ops.job.job import Job
-
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
-def check_job(job: Job) -> None:
+def check_job(job: JobOptions) -> None:
     """Raise JobError where options contradict each other, or a location is a template."""
     _check_locations(job)
     _check_columns(job)
@@ -28,7 +25,7 @@ def check_job(job: Job) -> None:
         _check_series(job, job.series)
 
 
-def with_codes(job: Job) -> frozenset[str]:
+def with_codes(job: JobOptions) -> frozenset[str]:
     """The sensitive columns whose texts are codes: 250.1 and 250.10 are two values.
 
     Those with a hierarchy, whose leaves say what is a value of its own; and that of a series which
@@ -52,7 +49,7 @@ def refuse_template(path: str, location: str | None) -> None:
         )
 
 
-def _check_locations(job: Job) -> None:
+def _check_locations(job: JobOptions) -> None:
     refuse_template("input", job.input)
     refuse_template("output", job.output)
     for at, quasi in enumerate(job.quasi_identifiers):
@@ -61,7 +58,7 @@ def _check_locations(job: Job) -> None:
         refuse_template(f"sensitive_hierarchy.{name}", file)
 
 
-def _check_columns(job: Job) -> None:
+def _check_columns(job: JobOptions) -> None:
     """Refuse a column that is named twice."""
     roles = {
         "identifiers": job.identifiers,
@@ -85,7 +82,7 @@ def _check_columns(job: Job) -> None:
             )
 
 
-def _check_diversity(job: Job) -> None:
+def _check_diversity(job: JobOptions) -> None:
     if job.l is not None and job.diversity != "entropy" and job.l != int(job.l):
         raise wrong(
             "l",
@@ -105,7 +102,7 @@ def _check_diversity(job: Job) -> None:
         raise wrong("c", "is required by diversity: recursive; set it, such as c: 3")
 
 
-def _check_closeness(job: Job) -> None:
+def _check_closeness(job: JobOptions) -> None:
     for name in job.sensitive_hierarchy:
         if name not in job.sensitive:
             hint = did_you_mean(name, job.sensitive) or (
@@ -120,7 +117,7 @@ def _check_closeness(job: Job) -> None:
             )
 
 
-def _check_algorithm(job: Job) -> None:
+def _check_algorithm(job: JobOptions) -> None:
     for at, attribute in enumerate(job.quasi_identifiers if job.recodes_columns else ()):
         if attribute.grid is not None:
             raise wrong(
@@ -142,7 +139,7 @@ def _check_algorithm(job: Job) -> None:
         )
 
 
-def _check_publication(job: Job) -> None:
+def _check_publication(job: JobOptions) -> None:
     limits = ("max_gcp", "max_risk", "max_suppressed")
     if job.on_exceeded == "ask" and all(getattr(job, name) is None for name in limits):
         raise wrong(
@@ -152,7 +149,7 @@ def _check_publication(job: Job) -> None:
         )
 
 
-def _check_series(job: Job, series: Series) -> None:
+def _check_series(job: JobOptions, series: Series) -> None:
     """Refuse what a series cannot do with the rest of the job."""
     if job.recodes_columns:
         raise wrong(
@@ -177,7 +174,7 @@ def _check_series(job: Job, series: Series) -> None:
         _check_intersection(job, series)
 
 
-def _refuse_people_of_several_nights(job: Job, series: Series) -> None:
+def _refuse_people_of_several_nights(job: JobOptions, series: Series) -> None:
     """Refuse to compare people where they are in several nights of the series by design."""
     shared = {
         "hold_nights": series.hold_nights,
@@ -192,7 +189,7 @@ def _refuse_people_of_several_nights(job: Job, series: Series) -> None:
         )
 
 
-def _check_intersection(job: Job, series: Series) -> None:
+def _check_intersection(job: JobOptions, series: Series) -> None:
     problem = (
         "entity_id, which tells persons apart; set it"
         if job.entity_id is None

@@ -32,7 +32,8 @@ from mondrian_ops.pipeline.partition import steps
 from mondrian_ops.pipeline.report_builder import Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged
 from mondrian_ops.report.outcome import PUBLISHED
-from mondrian_ops.tables.in_memory import callers_table, name_of
+from mondrian_ops.tables.callers_table import name_of
+from mondrian_ops.tables.in_memory import callers_table
 from mondrian_ops.verify import requirements
 
 

@@ -24,12 +24,8 @@ from mondrian_ops.cut.anonymizer import columns_to_read
 from mondrian_ops.cut.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, Slots
-from mondrian_ops.cut.recoding import (
-    Recoding,
-    choose_recoding,
-    first_phase_parts,
-    two_phase,
-)
+from mondrian_ops.cut.recoding import Recoding
+from mondrian_ops.cut.recoding_search import choose_recoding, first_phase_parts, two_phase
 from mondrian_ops.data.disclosing_columns import confirmed
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState

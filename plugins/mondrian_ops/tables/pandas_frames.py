@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mondrian_ops.data.encoding import value_type
 from mondrian_ops.errors import InputError
-from mondrian_ops.tables.in_memory import (
+from mondrian_ops.tables.callers_table import (
     CallersTable,
     name_of,
     plain,

@@ -18,7 +18,7 @@ from ill_people import JOB, ROWS, people
 from mondrian_ops import anonymize
 from mondrian_ops.engines import fragment
 from mondrian_ops.errors import InputError, JobError, PrivacyError
-from mondrian_ops.tables import in_memory
+from mondrian_ops.tables import callers_table
 from mondrian_ops.tables.in_memory import ArrowTable, PolarsFrame
 
 UUIDS = pa.array([bytes([at]) * 16 for at in range(ROWS)], pa.binary(16))
@@ -171,7 +171,7 @@ def test_encodings_are_read_and_values_keep_their_type(column, returned):
     ],
 )
 def test_encoded_quasi_identifiers_are_generalized_as_plain_ones(column):
-    plain, _ = anonymize(encoded(in_memory.plain(pa.chunked_array([column]))), WITH_X)
+    plain, _ = anonymize(encoded(callers_table.plain(pa.chunked_array([column]))), WITH_X)
     released, _ = anonymize(encoded(column), WITH_X)
     assert sorted(map(str, released["x"].to_pylist())) == sorted(map(str, plain["x"].to_pylist()))
     assert released.schema.field("x").type == pa.string()
@@ -306,7 +306,7 @@ def test_a_conversion_that_loses_a_value_is_noticed(monkeypatch, kind, make, cha
 
 def test_classes_are_counted_in_what_is_returned(monkeypatch):
     """Even where nobody compared them with the rows that were read."""
-    monkeypatch.setattr(in_memory, "_refuse_change", lambda *_: None)
+    monkeypatch.setattr(callers_table, "_refuse_change", lambda *_: None)
     monkeypatch.setattr(fragment, "truth_of", lambda *_: lambda _read: {"age": 0})
     lossy(monkeypatch, PolarsFrame, lambda made: made.with_columns(ill=pl.lit("flu")))
     with pytest.raises(PrivacyError, match=r"l = 2") as caught:
@@ -315,20 +315,20 @@ def test_classes_are_counted_in_what_is_returned(monkeypatch):
 
 
 def test_rows_are_compared_with_what_is_returned(monkeypatch):
-    monkeypatch.setattr(in_memory, "_refuse_change", lambda *_: None)
+    monkeypatch.setattr(callers_table, "_refuse_change", lambda *_: None)
     lossy(monkeypatch, PolarsFrame, lambda made: made.with_columns(pl.col("row").reverse()))
     with pytest.raises(PrivacyError, match="not true to the source: column 'row'"):
         anonymize(pl.DataFrame(people()), JOB)
 
 
 def test_a_reserved_name_is_refused():
-    table = people().append_column(in_memory.ROW, people()["row"])
+    table = people().append_column(callers_table.ROW, people()["row"])
     with pytest.raises(InputError, match="'mondrian_ops_row' has a reserved name"):
         anonymize(table, JOB)
 
 
 def test_text_beyond_what_a_column_can_hold_is_refused(monkeypatch):
-    monkeypatch.setattr(in_memory, "_MOST_BYTES", 10)
+    monkeypatch.setattr(callers_table, "_MOST_BYTES", 10)
     with pytest.raises(InputError, match=r"column 'ill': has more than 2 GiB.*run the job"):
         anonymize(people(), JOB)
 
