@@ -99,7 +99,7 @@ def make(
         "retrieval": {"asked": "auto", "used": "scatter"},
         "timings_s": {"partition": 0.123456, "anonymize": 1.0, "wrap_up": 130.0},
     }  # fmt: skip
-    report = reports.build(**(given | more)).to_dict()
+    report = reports.build(reports.RunFigures(**(given | more))).to_dict()
     failures = "; ".join(report["verification"]["failures"])
     report = reports.conclude(report, state or ("published" if passed else "refused"), failures)
     report["outcome"]["at"] = AT

@@ -15,6 +15,7 @@ from mondrian_ops import stores, tables
 from mondrian_ops.cut.anonymizer import columns_to_read
 from mondrian_ops.engines import class_samples
 from mondrian_ops.engines.memory import MemoryEngine, TableSource
+from mondrian_ops.engines.release_check import Counted
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
@@ -29,7 +30,7 @@ from mondrian_ops.pipeline.checks import (
     with_singled_out,
 )
 from mondrian_ops.pipeline.partition import steps
-from mondrian_ops.pipeline.report_builder import Report, partitioning_note
+from mondrian_ops.pipeline.report_builder import Measured, Report, partitioning_note
 from mondrian_ops.pipeline.wrap_up import judged
 from mondrian_ops.report.outcome import PUBLISHED
 from mondrian_ops.tables.callers_table import name_of
@@ -104,9 +105,8 @@ def anonymize(
     count = counter.result()
     sample = class_samples.sample_of(run, source.table, engine.released)
     state = with_singled_out(state, class_samples.figures_of(run, [sample]))
-    report = judged(
-        job,
-        replace(
+    measured = Measured(
+        state=replace(
             state,
             partitioning=partitioning_note(
                 job, fragments=1, sample_rows=0, merged=0, reason="in memory", note=""
@@ -114,13 +114,11 @@ def anonymize(
             recoding=run.recoding.figures if run.recoding is not None else {},
             timings_s={"partition": divided - started},
         ),
-        [summary],
-        requirements.check(count, job, hierarchies),
-        count,
-        [part],
-        started=anonymized,
-        refusal="the release is refused",
+        summaries=[summary],
+        counted=Counted(count, [part], requirements.check(count, job, hierarchies)),
+        wrap_up_s=time.perf_counter() - anonymized,
     )
+    report = judged(job, measured, refusal="the release is refused")
     by = approver(job, report, approve)
     if by is None and asks(job, report):
         raise rejected(

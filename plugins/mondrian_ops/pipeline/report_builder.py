@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
@@ -13,76 +14,134 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 from mondrian_ops.report.raw_columns import singled_out
+from mondrian_ops.verify.loss import nothing_lost, with_hidden
 
 if TYPE_CHECKING:
     from mondrian_ops.cut.boundary_fitting import NightBoundaries
-    from mondrian_ops.verify import requirements
-    from mondrian_ops.verify.counts import ReleaseCount
+    from mondrian_ops.engines.release_check import Counted
+    from mondrian_ops.verify.counts import PartCount
 
 Report = dict[str, Any]
 
 
-def assembled(
-    job: Job,
-    state: RunState,
-    summaries: Sequence[Recounted],
-    count: ReleaseCount,
-    verdict: requirements.Verdict,
-    wrap_up_s: float,
-    maker: Mapping[str, str | None] | None = None,
-    night: Night | None = None,
-    waiting: Sequence[Sequence[int]] = (),
-    boundaries: NightBoundaries | None = None,
-) -> Report:
-    """The report of a release that was counted as ``count``, one summary for each of its files.
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the phases of a run measured: a release is judged by it, and its report tells it.
 
-    ``maker``: see :attr:`publish.WorkDir.maker`. ``waiting``: pairs of a night of the series and
-    the rows of it that wait after this ``night``, whose ``boundaries`` are stable.
+    Attributes:
+        state: the results of the partition task.
+        summaries: one of each fragment.
+        counted: the release as written, with a part for each of the summaries.
+        wrap_up_s: the seconds that counting took.
+        maker: see :attr:`mondrian_ops.publish.WorkDir.maker`.
+        night: of a series, whose ``boundaries`` may be stable; ``waiting``: pairs of a night and
+            the number of its rows that wait after this one.
     """
-    published = count.rows - sum(summary.counterfeits for summary in summaries)
-    suppressed = sum(summary.suppressed for summary in summaries)
-    rows = {"input": state.rows, "published": published, "suppressed": suppressed}
+
+    state: RunState
+    summaries: Sequence[Summary]
+    counted: Counted
+    wrap_up_s: float
+    maker: Mapping[str, str | None] = field(default_factory=dict)
+    night: Night | None = None
+    waiting: Sequence[Sequence[int]] = ()
+    boundaries: NightBoundaries | None = None
+
+    @property
+    def published(self) -> int:
+        """The rows of the source in the release; counterfeits are none."""
+        return self.counted.count.rows - sum(each.counterfeits for each in self.summaries)
+
+    @property
+    def suppressed(self) -> int:
+        """The rows of the source that are left out."""
+        return sum(each.suppressed for each in self.summaries)
+
+    @property
+    def held(self) -> int:
+        """The rows that wait for another night."""
+        return sum(rows for _, rows in self.waiting)
+
+    def failing(self, failures: Sequence[str]) -> Measured:
+        """The same with these ``failures``, beside those that it has."""
+        verdict = self.counted.verdict
+        failures = (*verdict.failures, *failures)
+        verdict = replace(verdict, passed=not failures, failures=failures)
+        return replace(self, counted=replace(self.counted, verdict=verdict))
+
+    def recounted(self) -> list[Recounted]:
+        """The summaries with what their parts were measured to have."""
+        names = list(self.state.generalizations)
+        pairs = zip(self.summaries, self.counted.parts, strict=True)
+        return [_recounted(summary, part, names) for summary, part in pairs]
+
+
+def _recounted(summary: Summary, part: PartCount, quasi_identifiers: Sequence[str]) -> Recounted:
+    attributes = {
+        name: with_hidden(part.losses.get(name) or nothing_lost(), summary.hidden.get(name, 0))
+        for name in quasi_identifiers
+    }
+    figures = {**vars(summary), "equivalence_classes": part.classes, "DP": part.dp}
+    lost = sum(each["NCP"] for each in attributes.values())
+    return Recounted(**figures, NCP=lost, attributes=attributes)
+
+
+def assembled(job: Job, measured: Measured) -> Report:
+    """The report of a release, from what was measured of its run."""
+    state, night, boundaries = measured.state, measured.night, measured.boundaries
+    count, verdict = measured.counted.count, measured.counted.verdict
+    rows = {
+        "input": state.rows,
+        "published": measured.published,
+        "suppressed": measured.suppressed,
+    }
     shown = job.to_dict()
     for key in ("input", "output"):
         if shown.get(key):
             shown[key] = stores.shown(shown[key])
     return reports.build(
-        job=shown,
-        rows=rows if night is None else _of_night(rows, night, waiting, job.k),
-        class_sizes=count.histogram,
-        class_persons=count.persons_histogram,
-        achieved=verdict.achieved,
-        verification={
-            "passed": verdict.passed,
-            "checked": list(verdict.checked),
-            "failures": list(verdict.failures),
-            "files": len(summaries),
-        },
-        summaries=[summary.to_dict() for summary in summaries],
-        columns=state.columns,
-        source=state.source,
-        generalizations=state.generalizations,
-        partitioning=state.partitioning,
-        cut={} if job.recodes_columns else state.cut,
-        recoding=state.recoding,
-        retrieval={"asked": job.retrieval, "used": state.retrieval},
-        timings_s={**state.timings_s, **_anonymize_s(summaries), "wrap_up": wrap_up_s},
-        dependencies=state.dependencies,
-        singled_out=state.singled_out,
-        notes=[
-            note
-            for note in (
-                state.constant,
-                statements.numberlike(state.source.get("numberlike", ())),
-                singled_out(state.singled_out),
-                state.partitioning["note"],
-                _refit_note(boundaries),
-            )
-            if note
-        ],
-        sensitive={name: each.to_report() for name, each in count.figures.sensitive.items()},
-        series=None if night is None else _night(night, waiting, boundaries, job.k),
-        **(maker or {}),
+        reports.RunFigures(
+            job=shown,
+            rows=rows if night is None else _of_night(rows, night, measured.waiting, job.k),
+            class_sizes=count.histogram,
+            class_persons=count.persons_histogram,
+            achieved=verdict.achieved,
+            verification={
+                "passed": verdict.passed,
+                "checked": list(verdict.checked),
+                "failures": list(verdict.failures),
+                "files": len(measured.summaries),
+            },
+            summaries=[each.to_dict() for each in measured.recounted()],
+            columns=state.columns,
+            source=state.source,
+            generalizations=state.generalizations,
+            partitioning=state.partitioning,
+            cut={} if job.recodes_columns else state.cut,
+            recoding=state.recoding,
+            retrieval={"asked": job.retrieval, "used": state.retrieval},
+            timings_s={
+                **state.timings_s,
+                **_anonymize_s(measured.summaries),
+                "wrap_up": measured.wrap_up_s,
+            },
+            dependencies=state.dependencies,
+            singled_out=state.singled_out,
+            notes=[
+                note
+                for note in (
+                    state.constant,
+                    statements.numberlike(state.source.get("numberlike", ())),
+                    singled_out(state.singled_out),
+                    state.partitioning["note"],
+                    _refit_note(boundaries),
+                )
+                if note
+            ],
+            sensitive={name: each.to_report() for name, each in count.figures.sensitive.items()},
+            series=None if night is None else _night(night, measured.waiting, boundaries, job.k),
+            **measured.maker,
+        )
     ).to_dict()
 
 

@@ -23,7 +23,7 @@ from mondrian_ops import report as reports
 from mondrian_ops import series, stores
 from mondrian_ops.engines import Engine
 from mondrian_ops.engines.class_samples import written_figures
-from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
+from mondrian_ops.engines.handover import Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.errors import InputError, PrivacyError, StorageError
@@ -45,17 +45,13 @@ from mondrian_ops.pipeline.checks import (
     with_singled_out,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
-from mondrian_ops.pipeline.report_builder import Report, assembled, is_held
+from mondrian_ops.pipeline.report_builder import Measured, Report, assembled, is_held
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.report.outcome import PUBLISHED
-from mondrian_ops.verify.loss import nothing_lost, with_hidden
 
 if TYPE_CHECKING:
-    from mondrian_ops.cut.boundary_fitting import NightBoundaries
     from mondrian_ops.data.hierarchy import Hierarchy
     from mondrian_ops.engines.release_check import Counted
-    from mondrian_ops.verify import requirements
-    from mondrian_ops.verify.counts import PartCount, ReleaseCount
 
 
 class Checked(NamedTuple):
@@ -169,26 +165,23 @@ def check(
     policies = publishing.required(job, work).policies
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
-    count, parts, verdict = _counted(job, run, summaries, progress, engine, shared)
-    followed = _followed(job, run, summaries) if count.rows else None
-    if followed is not None:
-        verdict = replace(verdict, failures=(*verdict.failures, *followed.failures))
-    if count.rows:
+    counted = _counted(job, run, summaries, progress, engine, shared)
+    followed = _followed(job, run, summaries) if counted.count.rows else None
+    if counted.count.rows:
         state = with_singled_out(state, written_figures(run, summaries))
-    report = judged(
-        job,
-        state,
-        summaries,
-        verdict,
-        count,
-        parts,
-        started=started,
+    measured = Measured(
+        state=state,
+        summaries=summaries,
+        counted=counted,
+        wrap_up_s=time.perf_counter() - started,
         maker=directory.maker,
         night=run.dataset.night,
         waiting=() if run.dataset.holding is None else series.waiting_in(run),
         boundaries=boundaries,
-        policies=policies,
     )
+    if followed is not None:
+        measured = measured.failing(followed.failures)
+    report = judged(job, measured, policies)
     if followed is not None:
         report["series"]["people"] = followed.figures
         report["notes"] += followed.notes
@@ -217,61 +210,28 @@ def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcom
 
 def judged(
     job: Job,
-    state: RunState,
-    summaries: Sequence[Summary],
-    verdict: requirements.Verdict,
-    count: ReleaseCount,
-    parts: Sequence[PartCount],
-    *,
-    started: float,
-    maker: Mapping[str, str | None] | None = None,
-    night: Night | None = None,
-    waiting: Sequence[Sequence[int]] = (),
-    boundaries: NightBoundaries | None = None,
+    measured: Measured,
     policies: Sequence[str] = (),
     refusal: str = "the release is refused and not published",
 ) -> Report:
-    """The report of a release, from its counts as a whole and of each part.
-
-    ``started``: when counting began, on the performance counter. ``waiting``: pairs of a night of
-    the series and the number of its rows that wait after this ``night``. ``policies``: the names of
-    those that hold.
+    """The report of a release; ``policies``: the names of those that hold.
 
     Raises PrivacyError, which has the report, when a class fails, rows are lost or a limit is
     exceeded.
     """
-    suppressed = sum(summary.suppressed for summary in summaries)
-    held = sum(rows for _, rows in waiting)
-    published = count.rows - sum(summary.counterfeits for summary in summaries)
-    failures = (*verdict.failures, *lost_rows(job, state.rows, published, suppressed, held))
-    verdict = replace(verdict, passed=not failures, failures=failures)
-    names = list(state.generalizations)
-    recounted = [
-        _recounted(summary, part, names) for summary, part in zip(summaries, parts, strict=True)
-    ]
-    wrap_up_s = time.perf_counter() - started
-    report = assembled(
-        job, state, recounted, count, verdict, wrap_up_s, maker, night, waiting, boundaries
+    state, published = measured.state, measured.published
+    measured = measured.failing(
+        lost_rows(job, state.rows, published, measured.suppressed, measured.held)
     )
+    report = assembled(job, measured)
     with refusal_reported(report):
-        if failures:
+        if failures := measured.counted.verdict.failures:
             raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
         refuse_undone(job, state.dependencies)
-        if night is not None and not published:
+        if measured.night is not None and not published:
             hold(report, state.unattainable)
         judge(job, report, policies)
     return report
-
-
-def _recounted(summary: Summary, part: PartCount, quasi_identifiers: Sequence[str]) -> Recounted:
-    """The summary of a fragment with what its part was measured to have."""
-    attributes = {
-        name: with_hidden(part.losses.get(name) or nothing_lost(), summary.hidden.get(name, 0))
-        for name in quasi_identifiers
-    }
-    figures = {**vars(summary), "equivalence_classes": part.classes, "DP": part.dp}
-    lost = sum(each["NCP"] for each in attributes.values())
-    return Recounted(**figures, NCP=lost, attributes=attributes)
 
 
 def publish(
@@ -385,7 +345,7 @@ def _counted(
     progress: Progress,
     engine: Engine | None,
     boundaries: Mapping[str, Any] | None,
-) -> tuple[ReleaseCount, list[PartCount], requirements.Verdict]:
+) -> Counted:
     """The release counted from its files, whole and part by part, and checked."""
     from mondrian_ops.engines.release_check import Counted, ReleaseCheck
     from mondrian_ops.verify import requirements
@@ -413,7 +373,7 @@ def _counted(
         )
     parts, empty = iter(counted.parts), PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
-    return counted.count, in_order, counted.verdict
+    return replace(counted, parts=in_order)
 
 
 def _part_paths(directory: publishing.WorkDir, summaries: Sequence[Summary]) -> dict[int, str]:

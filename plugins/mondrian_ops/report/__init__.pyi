@@ -1,3 +1,4 @@
+from mondrian_ops.report.builder import RunFigures as RunFigures
 from mondrian_ops.report.builder import build as build
 from mondrian_ops.report.builder import merge_attributes as merge_attributes
 from mondrian_ops.report.document import HTML_NAME as HTML_NAME

@@ -6,6 +6,7 @@ Counts and losses come from the independent verification of the files as written
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,107 +17,116 @@ from mondrian_ops.report.statements import published_raw
 from mondrian_ops.version import __version__
 
 
-def build(
-    *,
-    job: Mapping[str, Any],
-    rows: Mapping[str, int],
-    class_sizes: Iterable[Sequence[int]],
-    class_persons: Iterable[Sequence[int]] | None = None,
-    achieved: Mapping[str, Any],
-    verification: Mapping[str, Any],
-    summaries: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Any],
-    generalizations: Mapping[str, str],
-    partitioning: Mapping[str, Any],
-    cut: Mapping[str, Any],
-    retrieval: Mapping[str, Any],
-    timings_s: Mapping[str, float],
-    recoding: Mapping[str, Any] | None = None,
-    dependencies: Sequence[Mapping[str, Any]] = (),
-    singled_out: Sequence[Mapping[str, Any]] = (),
-    notes: Sequence[str] = (),
-    made_by: str | None = None,
-    requested_by: str | None = None,
-    run_type: str | None = None,
-    series: Mapping[str, Any] | None = None,
-    source: Mapping[str, Any] | None = None,
-    sensitive: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Report:
-    """The report of one run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What a report tells of one run, in plain values.
 
-    job: ``Job.to_dict()``.
-    rows: ``{"input", "published", "suppressed"}``, and in a series ``waited`` and ``waiting``.
-    series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
-    source: how the input was read, see :class:`~mondrian_ops.report.document.Source`.
-    class_sizes: pairs (size, number of classes of that size), as recounted from the files.
-    class_persons: where k counts persons, triples (persons, number of classes with so many, rows
-        of these); risks are of persons then.
-    achieved: those of ``{"k", "l", "t"}`` that were measured.
-    verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
-    summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
-        "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
-        "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
-        ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
-    columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive", "unlisted",
-        "unlisted_policy", "index"}``: lists of column names, and the two policies; ``index`` are
-        the columns of a pandas index, which are left out.
-    dependencies: ``data.disclosing_columns.Finding`` as dicts; singled_out:
-        ``verify.singling_out.SingledOut``.
-    made_by, requested_by, run_type: see :func:`statements.maker` and :func:`statements.requested`.
-    sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
-    generalizations: how each quasi-identifier was generalized, by name.
-    recoding: of algorithms that recode whole columns: ``levels``, the generalization level of each
-        attribute, their own ``metrics``, a ``summary`` in words, and other keys for the report.
+    Attributes:
+        job: ``Job.to_dict()``.
+        rows: ``{"input", "published", "suppressed"}``, and in a series ``waited`` and ``waiting``.
+        class_sizes: pairs (size, number of classes of that size), as recounted from the files.
+        achieved: those of ``{"k", "l", "t"}`` that were measured.
+        verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
+        summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
+            "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
+            "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
+            ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
+        columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive",
+            "unlisted", "unlisted_policy", "index"}``: lists of column names, and the two policies;
+            ``index`` are the columns of a pandas index, which are left out.
+        generalizations: how each quasi-identifier was generalized, by name.
+        class_persons: where k counts persons, triples (persons, number of classes with so many,
+            rows of these); risks are of persons then.
+        recoding: of algorithms that recode whole columns: ``levels``, the generalization level of
+            each attribute, their own ``metrics``, a ``summary`` in words, and other keys for the
+            report.
+        dependencies: :class:`~mondrian_ops.data.disclosing_columns.Finding` as dicts.
+        singled_out: :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts.
+        made_by, requested_by, run_type: see :func:`statements.maker` and
+            :func:`statements.requested`.
+        series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
+        source: how the input was read, see :class:`~mondrian_ops.report.document.Source`.
+        sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
+    """
+
+    job: Mapping[str, Any]
+    rows: Mapping[str, int]
+    class_sizes: Iterable[Sequence[int]]
+    achieved: Mapping[str, Any]
+    verification: Mapping[str, Any]
+    summaries: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Any]
+    generalizations: Mapping[str, str]
+    partitioning: Mapping[str, Any]
+    cut: Mapping[str, Any]
+    retrieval: Mapping[str, Any]
+    timings_s: Mapping[str, float]
+    class_persons: Iterable[Sequence[int]] | None = None
+    recoding: Mapping[str, Any] | None = None
+    dependencies: Sequence[Mapping[str, Any]] = ()
+    singled_out: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = ()
+    made_by: str | None = None
+    requested_by: str | None = None
+    run_type: str | None = None
+    series: Mapping[str, Any] | None = None
+    source: Mapping[str, Any] | None = None
+    sensitive: Mapping[str, Mapping[str, Any]] | None = None
+
+
+def build(run: RunFigures) -> Report:
+    """The report of one run.
 
     In the report an attribute's NCP and LM are means per row, in [0, 1]; the release's NCP and DP
     are sums (docs/algorithms.md#how-loss-is-measured).
     """
-    sizes = sorted((int(size), int(count)) for size, count in class_sizes)
-    persons = None if class_persons is None else sorted(tuple(map(int, p)) for p in class_persons)
-    k = int(job["k"])
-    attributes = merge_attributes(summaries, generalizations, rows["published"])
-    how = dict(recoding or {})
+    sizes = sorted((int(size), int(count)) for size, count in run.class_sizes)
+    persons = None
+    if run.class_persons is not None:
+        persons = sorted(tuple(map(int, each)) for each in run.class_persons)
+    k = int(run.job["k"])
+    attributes = merge_attributes(run.summaries, run.generalizations, run.rows["published"])
+    how = dict(run.recoding or {})
     own = {name: how.pop(name) for name in ("levels", "metrics") if name in how}
-    roles = Columns.of(columns)
+    roles = Columns.of(run.columns)
+    found = list(run.dependencies)
+    sensitive = {name: dict(each) for name, each in (run.sensitive or {}).items()}
     note = {"note": published_raw(roles), "columns": list(roles.raw)}
+    split = run.partitioning.get("split_classes", 0)
     report = {
         "outcome": None,  # of which `outcome.conclude` tells
         **({"published_raw": note} if roles.raw else {}),
-        **(
-            {"dependencies": {"notes": undone(dependencies), "findings": list(dependencies)}}
-            if dependencies
-            else {}
-        ),
+        **({"dependencies": {"notes": undone(found), "findings": found}} if found else {}),
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "made_by": made_by,
-        "requested_by": requested_by,
-        "run_type": run_type,
-        "job": dict(job),
-        "input": job.get("input"),
-        **({"source": dict(source)} if source else {}),
-        "columns": dict(columns),
-        "rows": dict(rows),
-        **({} if series is None else {"series": dict(series)}),
-        "achieved": dict(achieved),
+        "made_by": run.made_by,
+        "requested_by": run.requested_by,
+        "run_type": run.run_type,
+        "job": dict(run.job),
+        "input": run.job.get("input"),
+        **({"source": dict(run.source)} if run.source else {}),
+        "columns": dict(run.columns),
+        "rows": dict(run.rows),
+        **({} if run.series is None else {"series": dict(run.series)}),
+        "achieved": dict(run.achieved),
         "equivalence_classes": sum(count for _, count in sizes),
-        **({"singled_out": list(singled_out)} if singled_out else {}),
+        **({"singled_out": list(run.singled_out)} if run.singled_out else {}),
         "class_sizes": [list(pair) for pair in sizes],
         **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
-        "metrics": _metrics(sizes, summaries, attributes, rows, k) | own.get("metrics", {}),
+        "metrics": _metrics(sizes, run.summaries, attributes, run.rows, k) | own.get("metrics", {}),
         "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": how} if how else {}),
         "attributes": attributes,
-        **({"sensitive": {n: dict(each) for n, each in sensitive.items()}} if sensitive else {}),
-        "fragments": [_fragment(summary) for summary in summaries],
-        "partitioning": dict(partitioning),
-        "cut": dict(cut),
-        "retrieval": dict(retrieval),
-        "verification": dict(verification),
-        "timings_s": {phase: round(seconds, 3) for phase, seconds in timings_s.items()},
-        "notes": list(notes),
-        "limits": limits_of(job, roles, generalizations, partitioning.get("split_classes", 0)),
+        **({"sensitive": sensitive} if sensitive else {}),
+        "fragments": [_fragment(summary) for summary in run.summaries],
+        "partitioning": dict(run.partitioning),
+        "cut": dict(run.cut),
+        "retrieval": dict(run.retrieval),
+        "verification": dict(run.verification),
+        "timings_s": {phase: round(seconds, 3) for phase, seconds in run.timings_s.items()},
+        "notes": list(run.notes),
+        "limits": limits_of(run.job, roles, run.generalizations, split),
     }
     return Report.of(report)
 
