@@ -175,7 +175,6 @@ node make_masks(node here, workspace *work);
 int64_t tally_members(node here, int32_t a, workspace *work);
 uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work);
 int members_satisfy(uint64_t members, workspace *work);
-void cut_members(node here, uint8_t *class_starts, workspace *work);
 
 /* cut_greedy.c */
 int64_t split_rows(node here, cut by, workspace *work);
@@ -193,7 +192,8 @@ int sort_by_all_codes(node here, workspace *work);
 int64_t apply_cut(node here, cut by, workspace *work);
 cut chosen_cut(node here, workspace *work);
 
-/* mondrian.c */
+/* growing.c */
+int64_t middle_of(node here, workspace *work);
 void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work);
 
 /* local_search.c */

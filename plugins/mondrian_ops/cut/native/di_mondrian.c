@@ -19,13 +19,6 @@ static int open_parts(parts *opened, const mo_multiway *asked, int64_t rows, int
   return opened->point && opened->counts && opened->waiting ? MO_DONE : MO_NO_MEMORY;
 }
 
-void close_parts(parts *closed) {
-  free(closed->point);
-  free(closed->counts);
-  free(closed->waiting);
-  memset(closed, 0, sizeof *closed);
-}
-
 /* Where to cut an attribute */
 
 /* The inner quantile of n rows, of so many points, that is nearest to a rank, and the distance in

@@ -17,7 +17,6 @@
 #include <string.h>
 
 enum {
-  PER_SIDE = 4, /* classes near a row that are found on each side of it, in an order */
   FAR = 1024,    /* rows walked from a row, in an order, to find a class that it may join */
   MANY = 96,     /* classes that are tried for a row that lacks values */
   TAKEN = 3,     /* rows tried, on each side in an order, that bring a value that lacks */
@@ -29,110 +28,13 @@ static const double SPARED = 0.8; /* a row is moved or exchanged only if its cla
                                      without it, by s->least and this part of its rows' mean loss */
 static const double WORTH = 0.1;  /* this part of `weight` is the least gain: see `least` */
 
-void update(search *s, int64_t g) {
-  group *at = s->groups + g;
-  bound(s, at->member, at->size, bounds_of(s, g));
-  part now = part_of(s, bounds_of(s, g), at->member, at->size);
-  now.values = values_of(s, g);
-  gather(s, &now);
-  at->valid = add_rest(s, &now) >= 0 && at->size >= s->k;
-  at->lacks = now.lack > 0;
-  at->loss = now.loss;
-  at->changed = ++s->clock;
-  at->dirty = 1;
-}
-
-int append(search *s, int64_t g, int32_t p) {
-  group *at = s->groups + g;
-  if (at->size == at->room) {
-    int64_t room = at->room ? 2 * at->room : 2 * s->k;
-    int32_t *grown = zeros(room, sizeof *grown);
-    if (!grown) return MO_NO_MEMORY;
-    if (at->size) memcpy(grown, at->member, (size_t)at->size * sizeof *grown);
-    free(at->member);
-    at->member = grown;
-    at->room = room;
-  }
-  at->member[at->size++] = p;
-  s->class_of[p] = (int32_t)g;
-  return MO_DONE;
-}
-
-static void take_out(search *s, int32_t p) {
-  group *at = s->groups + s->class_of[p];
-  int64_t i = 0;
-  while (at->member[i] != p) i++;
-  at->member[i] = at->member[--at->size];
-  s->class_of[p] = -1;
-}
-
-/* Class g and row p, which is put in front or at the end, with their values. */
-static part with_row(const search *s, int64_t g, int32_t p, int in_front) {
-  const group *at = s->groups + g;
-  memcpy(s->list2 + in_front, at->member, (size_t)at->size * sizeof *s->list2);
-  s->list2[in_front ? 0 : at->size] = p;
-  memcpy(s->scratch, values_of(s, g), 3 * (size_t)s->who.words * sizeof *s->scratch);
-  add_value(s->scratch, s->who.words, s->who.value[p]);
-  unite(s, bounds_of(s, g), bounds_of_row(s, p), s->edge);
-  return part_of(s, s->edge, s->list2, at->size + 1);
-}
-
-static int supports(const search *s, int64_t g, int32_t p) {
-  const uint64_t *values = values_of(s, g);
-  int64_t total = shared(&s->who, p, values);
-  int32_t v = s->who.value[p]; /* among those of the person */
-  if (s->price == DBL_MAX) return total + (v >= 0 && !has(values, v)) >= s->who.l;
-  part with = with_row(s, g, p, 0);
-  return add_rest(s, &with) >= 0;
-}
-
-/* Which classes near a row are found: if `fitting`, only those that it may join. In each order, on
- * each side of the row, `walked` rows are looked at, until they had `per_side` such classes; in all
- * orders together no more than `most` are found. */
-typedef struct {
-  int fitting;
-  int64_t per_side, walked, most;
-} reach;
-
-static const reach BESIDE = {0, PER_SIDE, 64, NEAR};
 static const reach FITTING = {1, PER_SIDE, FAR, MANY};
 static const reach NEXT_FITTING = {1, 2, FAR, MANY};
-
-/* Adds classes near a row, other than its own, to the `count` that are found. */
-static int64_t near(search *s, int32_t p, int64_t own, reach r, int64_t *found, int64_t count) {
-  for (int64_t o = 0; o < s->orders; o++) {
-    const int32_t *order = s->order + o * s->n;
-    int64_t at = s->place[o * s->n + p];
-    for (int64_t step = -1; step <= 1; step += 2) {
-      int64_t some = 0, walked = 0;
-      for (int64_t i = at + step; i >= 0 && i < s->n && some < r.per_side && walked < r.walked;
-           i += step, walked++) {
-        int64_t g = s->class_of[order[i]];
-        if (g < 0 || g == own || s->stamp[g] == s->stamped) continue;
-        if (count == r.most) return count;
-        s->stamp[g] = s->stamped;
-        if (r.fitting && !supports(s, g, p)) continue;
-        found[count++] = g;
-        some++;
-      }
-    }
-  }
-  return count;
-}
-
-int64_t classes_beside(search *s, int64_t g, int64_t *found) {
-  const group *at = s->groups + g;
-  int64_t count = 0;
-  s->stamped++;
-  for (int64_t i = 0; i < at->size && count < NEAR; i++)
-    count = near(s, at->member[i], g, BESIDE, found, count);
-  return count;
-}
 
 static int64_t best_class(search *s, int32_t p, int64_t own, double *cost) {
   int64_t found[MANY], best = -1;
   s->stamped++;
-  int64_t count = near(s, p, own, FITTING, found, 0);
+  int64_t count = classes_near(s, p, own, FITTING, found, 0);
   for (int64_t i = 0; i < count; i++) {
     part with = with_row(s, found[i], p, 0);
     double now = s->groups[found[i]].loss;
@@ -196,7 +98,7 @@ static int64_t best_union(search *s, int64_t g, int *is_valid, double *cost) {
   *is_valid = at->valid;
   for (int64_t i = 0; i < at->size; i++)
     if (is_short(s, at->member[i], values_of(s, g)))
-      count = near(s, at->member[i], g, NEXT_FITTING, found, count);
+      count = classes_near(s, at->member[i], g, NEXT_FITTING, found, count);
   for (int64_t i = 0; i < count; i++) {
     const group *other = s->groups + found[i];
     part both = union_of(s, g, found[i]);
@@ -240,7 +142,7 @@ static move best_move(search *s, int64_t g, double below) {
     if (!is_short(s, p, values)) continue;
     if (at->size > s->k) {
       s->stamped++;
-      int64_t count = near(s, p, g, FITTING, found, 0);
+      int64_t count = classes_near(s, p, g, FITTING, found, 0);
       for (int64_t c = 0; c < count; c++) try_move(s, g, p, -1, found[c], &best);
     }
     for (int64_t o = 0; o < s->orders; o++) {
@@ -314,19 +216,12 @@ static int repair(search *s, int64_t g) {
   return MO_DONE;
 }
 
-int64_t open_group(search *s) {
-  if (s->count == s->most_groups) return -1;
-  int64_t g = s->count++;
-  s->groups[g] = (group){0};
-  return g;
-}
-
 /* The classes near a row that lose least by it, without what rows that are made up lose. */
 static closest closest_to_row(search *s, int32_t p) {
   int64_t found[NEAR];
   closest beside = {0};
   s->stamped++;
-  int64_t count = near(s, p, s->class_of[p], BESIDE, found, 0);
+  int64_t count = classes_near(s, p, s->class_of[p], BESIDE, found, 0);
   for (int64_t i = 0; i < count; i++) {
     part with = with_row(s, found[i], p, 1);
     double now = s->groups[found[i]].loss;

@@ -9,6 +9,7 @@
 enum {
   STEPS = 64,    /* of the table of risks */
   EXCHANGED = 64,/* rows of the largest class that exchanges rows */
+  PER_SIDE = 4, /* classes near a row that are found on each side of it, in an order */
   NEAR = 24,  /* classes near a row or a class that are looked at */
   TRIED = 4,  /* of these, the ones that cost least are tried */
   EDGES = 6,     /* rows near a cut */
@@ -146,13 +147,30 @@ int whole_below(const search *s, part *of, double below, double *risk);
  * risks lose `risk` or more. */
 int two_below(const search *s, part *one, part *two, double risk, double below);
 
-/* invariance.c: the classes, and those near a row. */
+/* invariance_classes.c: the classes, and those near a row. */
 
 void update(search *s, int64_t g);
 int append(search *s, int64_t g, int32_t p);
+void take_out(search *s, int32_t p);
 
 /* Opens a class; -1 if there is no room. */
 int64_t open_group(search *s);
+
+/* Class g and row p, which is put in front or at the end, with their values. */
+part with_row(const search *s, int64_t g, int32_t p, int in_front);
+
+/* Which classes near a row are found: if `fitting`, only those that it may join. In each order, on
+ * each side of the row, `walked` rows are looked at, until they had `per_side` such classes; in all
+ * orders together no more than `most` are found. */
+typedef struct {
+  int fitting;
+  int64_t per_side, walked, most;
+} reach;
+
+static const reach BESIDE = {0, PER_SIDE, 64, NEAR};
+
+/* Adds classes near a row, other than its own, to the `count` that are found. */
+int64_t classes_near(search *s, int32_t p, int64_t own, reach r, int64_t *found, int64_t count);
 
 /* Finds at most NEAR classes near the rows of class g; how many. */
 int64_t classes_beside(search *s, int64_t g, int64_t *found);

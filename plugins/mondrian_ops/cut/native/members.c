@@ -146,29 +146,3 @@ int members_satisfy(uint64_t members, workspace *work) {
   }
   return 1;
 }
-
-/* Cuts a node until no valid cut is left. */
-void cut_members(node here, uint8_t *class_starts, workspace *work) {
-  size_t stride = (size_t)work->layout->stride, bytes = (size_t)here.count * stride;
-  unsigned char order[WORD_BITS];
-  node waiting[WORD_BITS + 1];
-  int64_t top = 0, placed = 0;
-  waiting[0] = make_masks(here, work);
-  while (top >= 0) {
-    node next = waiting[top--], left, right;
-    cut by = {-1, 0, 0};
-    if (next.count >= 2 * work->criteria->k) by = chosen_cut(next, work);
-    if (by.attribute >= 0) {
-      split_node(next, by, &left, &right, work);
-      waiting[++top] = right;
-      waiting[++top] = left;
-      continue;
-    }
-    class_starts[placed] = 1;
-    for (uint64_t rest = next.members; rest; rest &= rest - 1)
-      order[placed++] = (unsigned char)__builtin_ctzll(rest);
-  }
-  for (int64_t i = 0; i < placed; i++)
-    memcpy(work->others + (size_t)i * stride, here.rows + order[i] * stride, stride);
-  memcpy(here.rows, work->others, bytes);
-}

@@ -1,78 +1,10 @@
-/* Growing the tree of cuts, and the functions that Python calls. */
+/* The cutting of all rows by threads, and the functions that Python calls. */
 #include "mondrian.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "splitting.h"
-
-/* Sorts a node's rows by attribute a. */
-static void sort_rows(node here, int32_t a, workspace *work) {
-  size_t stride = (size_t)work->layout->stride;
-  order_rows(here, a, tally(here, a, work), work);
-  for (int64_t i = 0; i < here.count; i++)
-    memcpy(work->others + (size_t)i * stride, here.rows + work->order[i] * stride, stride);
-  memcpy(here.rows, work->others, (size_t)here.count * stride);
-}
-
-/* Relaxed partitioning (LeFevre et al. 2006, section 3.2): cuts a node in halves; returns the
- * rows of the first, -1: no cut is valid.
- *
- * Rows of the median value may lie on both sides, so both halves have k rows whenever the node
- * has 2k. The widest attribute whose halves satisfy every criterion is cut. Missing values are
- * split from present ones first. */
-static int64_t halve(node here, workspace *work) {
-  int32_t attributes = work->layout->attributes, missing;
-  for (int32_t a = 0; a < attributes; a++)
-    if (can_split_missing(here, a, work)) return split_rows(here, (cut){a, 0, 0}, work);
-  rate_attributes(here, MO_RELAXED, 0, &missing, work);
-  int64_t middle = here.count / 2;
-  for (;;) {
-    int32_t widest = -1;
-    for (int32_t a = 0; a < attributes; a++)
-      if (work->distinct[a] > 1 && (widest < 0 || work->score[a] > work->score[widest])) widest = a;
-    if (widest < 0 || stopped()) return -1;
-    sort_rows(here, widest, work);
-    if (halves_satisfy(here, middle, work)) return middle;
-    work->distinct[widest] = 0;
-  }
-}
-
-/* Cuts a node once; returns the rows of its first side, -1: the node is final. */
-static int64_t middle_of(node here, workspace *work) {
-  if (work->policy.greedy == MO_RELAXED) return halve(here, work);
-  cut by = chosen_cut(here, work);
-  return by.attribute < 0 ? -1 : apply_cut(here, by, work);
-}
-
-/* Whether cut_members may cut a node to the end: the policy needs neither the order of its rows
- * nor their numbers. */
-static int by_members(node here, const workspace *work) {
-  const mo_policy *policy = &work->policy;
-  return fits_word(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0;
-}
-
-/* Cuts until nodes have at most floor rows, or no cut is left. */
-void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work) {
-  int64_t stride = work->layout->stride, k = work->criteria->k;
-  node waiting[MAX_WAITING];
-  int64_t top = 0;
-  waiting[0] = whole;
-  while (top >= 0 && !stopped()) {
-    node here = waiting[top--];
-    if (here.count > floor && by_members(here, work)) {
-      cut_members(here, class_starts + (here.rows - whole.rows) / stride, work);
-      continue;
-    }
-    int64_t middle = here.count > floor && here.count >= 2 * k ? middle_of(here, work) : -1;
-    if (middle < 0) {
-      class_starts[(here.rows - whole.rows) / stride] = 1;
-      continue;
-    }
-    top = push_sides(waiting, top, node_slice(here, 0, middle, work->layout),
-                     node_slice(here, middle, here.count, work->layout));
-  }
-}
 
 /* Cuts the nodes that are small enough for groups to the end, and searches their classes locally.
  */
@@ -91,66 +23,6 @@ static int finish_nodes(node whole, uint8_t *class_starts, workspace *work) {
 static int finish_block(node whole, uint8_t *class_starts, workspace *work) {
   cut_down(whole, work->policy.group_rows, class_starts, work);
   return work->policy.group_rows > 0 ? finish_nodes(whole, class_starts, work) : MO_DONE;
-}
-
-int64_t most_codes(const int64_t *first, int64_t attributes) {
-  int64_t most = 1;
-  for (int64_t a = 0; a < attributes; a++)
-    most = first[a + 1] - first[a] > most ? first[a + 1] - first[a] : most;
-  return most;
-}
-
-/* Packs rows, without the memory to cut them. */
-static int pack(packed_rows *opened, const mo_rows *rows, int64_t cores) {
-  memset(opened, 0, sizeof *opened);
-  if (pack_rows(&opened->packed, rows, cores)) return MO_NO_MEMORY;
-  opened->whole = (node){.rows = opened->packed.rows, .count = rows->rows};
-  return MO_DONE;
-}
-
-static int open_work(packed_rows *packed, const mo_criteria *criteria, const mo_policy *policy) {
-  const layout *of = &packed->packed.of;
-  return open_workspace(&packed->work, of, most_codes(of->first, of->attributes),
-                        packed->whole.count, criteria, policy);
-}
-
-int open_packed_rows(packed_rows *opened, const mo_rows *rows, const mo_criteria *criteria,
-                     const mo_policy *policy) {
-  if (pack(opened, rows, 1)) return MO_NO_MEMORY;
-  return open_work(opened, criteria, policy);
-}
-
-void close_packed_rows(packed_rows *closed) {
-  close_workspace(&closed->work);
-  close_table(&closed->packed);
-}
-
-int open_blocks(blocks *opened, const packed_rows *from) {
-  int64_t rows = from->whole.count < BLOCK ? from->whole.count : BLOCK;
-  int64_t codes = most_codes(from->packed.of.first, from->packed.of.attributes);
-  codes = (codes < rows ? codes : rows) + 1;
-  memset(opened, 0, sizeof *opened);
-  if (open_block(&opened->block, &from->packed.of, rows)) return MO_NO_MEMORY;
-  return open_workspace(&opened->work, &opened->block.of, codes, rows, from->work.criteria,
-                        &from->work.policy);
-}
-
-void close_blocks(blocks *closed) {
-  close_workspace(&closed->work);
-  close_table(&closed->block);
-}
-
-void write_numbers(node here, const layout *of, int32_t *numbers) {
-  for (int64_t i = 0; i < here.count; i++)
-    numbers[i] = (int32_t)number_of(here.rows + i * of->stride, of);
-}
-
-/* Writes the numbers of a node's rows in the order of its block. */
-void write_block_numbers(node here, const layout *of, const table *block, int32_t *numbers) {
-  for (int64_t i = 0; i < here.count; i++) {
-    int64_t place = number_of(block->rows + i * block->of.stride, &block->of);
-    numbers[i] = (int32_t)number_of(here.rows + place * of->stride, of);
-  }
 }
 
 /* Cuts a node of at most BLOCK rows to the end: in place where all attributes are narrow already,
@@ -262,31 +134,11 @@ int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy
       .criteria = criteria, .policy = policy, .index = index, .class_starts = class_starts};
   cores = cores < large + 1 ? cores : large + 1;
   nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or the root */
-  int status = pack(&nodes.packed, rows, cores);
+  int status = pack_whole(&nodes.packed, rows, cores);
   if (status == MO_DONE) status = nodes.waiting ? cut_all(&nodes, cores) : MO_NO_MEMORY;
   close_table(&nodes.packed.packed);
   free(nodes.waiting);
   return status;
-}
-
-int mo_open_tree(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-                 mo_tree **opened) {
-  *opened = calloc(1, sizeof **opened);
-  if (!*opened) return MO_NO_MEMORY;
-  int status = open_packed_rows(&(*opened)->rows, rows, criteria, policy);
-  if (status == MO_DONE && policy->group_rows > 0)
-    status = sort_by_all_codes((*opened)->rows.whole, &(*opened)->rows.work);
-  if (status == MO_DONE) return status;
-  mo_close_tree(*opened);
-  *opened = NULL;
-  return status;
-}
-
-void mo_close_tree(mo_tree *closed) {
-  if (!closed) return;
-  close_parts(&closed->parts);
-  close_packed_rows(&closed->rows);
-  free(closed);
 }
 
 /* Ordered cuts only: a condition compares with a value, and cannot express a group. */

@@ -74,6 +74,9 @@ struct mo_tree {
   parts parts;
 };
 
+/* packed_rows.c */
+int pack_whole(packed_rows *opened, const mo_rows *rows, int64_t cores);
+int open_work(packed_rows *packed, const mo_criteria *criteria, const mo_policy *policy);
 int open_packed_rows(packed_rows *opened, const mo_rows *rows, const mo_criteria *criteria,
                      const mo_policy *policy);
 void close_packed_rows(packed_rows *closed);
