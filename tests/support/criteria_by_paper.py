@@ -8,16 +8,16 @@ from collections import Counter
 import brute_force
 from drawn_jobs import DIAGNOSES
 from mondrian_ops.cut.criteria import (
-    Criterion,
     DistinctDiversity,
     EntropyDiversity,
+    KernelCriterion,
     RecursiveDiversity,
     SpreadDiversity,
     TCloseness,
 )
 
 
-def satisfied(criterion: Criterion, part: Counter, whole: Counter) -> bool:
+def satisfied(criterion: KernelCriterion, part: Counter, whole: Counter) -> bool:
     """Whether some rows satisfy a criterion; both count values, None is the missing one.
 
     The hierarchical distance is that over `DIAGNOSES`. Near a value is the next one of the whole.

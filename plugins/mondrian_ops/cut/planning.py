@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mondrian_ops.cut import partitioning
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.boundary_fitting import NightBoundaries
-from mondrian_ops.cut.criteria import KAnonymity, Privacy, SpreadDiversity
+from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_policy import choose_policy, pilot_k, policy_of
 from mondrian_ops.cut.fragment_condition import Disclosure
 from mondrian_ops.cut.mondrian import CutPolicy, loss
@@ -373,25 +373,6 @@ def _check_distinguishing(profile: Profile, job: Job) -> None:
     )
 
 
-def _check_spread(anonymizer: Anonymizer, remedy: str) -> None:
-    """Raise UnattainableError where one interval of a width has too many of all rows."""
-    domains = {domain.name: domain for domain in anonymizer.domains}
-    for criterion in anonymizer.privacy.criteria:
-        if not isinstance(criterion, SpreadDiversity):
-            continue
-        share = criterion.fullest(domains[criterion.column])
-        if share * criterion.level > 1 + 1e-12:
-            width = criterion.width.text
-            raise UnattainableError(
-                f"l_width: {share:.1%} of all rows have values of {criterion.column!r} within "
-                f"{width} of one another, and no class may have more than 1/{criterion.level:g}; "
-                f"lower l to {int(1 / share + 1e-9)}, or set a smaller width{remedy}"
-                if share <= 0.5
-                else f"l_width: {share:.1%} of all rows have values of {criterion.column!r} within "
-                f"{width} of one another, so no l can hold; set a smaller width{remedy}"
-            )
-
-
 def _check_attainable(anonymizer: Anonymizer) -> None:
     """Refuse criteria that the dataset as a whole breaks: no partition of it can satisfy them.
 
@@ -409,7 +390,10 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
             )
     if job.suppressible(anonymizer.profile.rows):
         return  # without some of its rows it may satisfy them
-    _check_spread(anonymizer, remedy)
+    domain_of = {domain.name: domain for domain in domains}
+    for criterion in privacy.criteria:
+        if reason := criterion.unattainable(domain_of[criterion.column]):
+            raise UnattainableError(f"{reason}{remedy}")
     counts = [domain.counts for domain in domains]
     if not privacy.holds(anonymizer.profile.rows, counts, domains):
         raise UnattainableError(

@@ -1,16 +1,15 @@
 """Whether a release may be published: the job's requirements, checked on the release as written.
 
-This module shares no code with the cutting. It implements the papers' definitions a second time, on
-the counts of :mod:`mondrian_ops.verify.counts`, and checks every requirement on every class.
-l-diversity does not count the missing value of a sensitive column, unless the job has
-``missing_sensitive: value``; for t-closeness it is one value like any other.
+This module shares no code with the cutting. It checks each criterion of
+:mod:`mondrian_ops.verify.criteria` on every class, by the counts of
+:mod:`mondrian_ops.verify.counts`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -21,16 +20,15 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError, did_you_mean
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
-from mondrian_ops.job.widths import Width, widths_of
-from mondrian_ops.verify import closeness, spread
+from mondrian_ops.job.widths import widths_of
 from mondrian_ops.verify.counts import (
     HELD,
     ReleaseCount,
     ReleaseCounter,
 )
+from mondrian_ops.verify.criteria import criteria_of
 from mondrian_ops.verify.figures import ClassCounts
 from mondrian_ops.verify.labels import PublishedLabels
-from mondrian_ops.verify.spread import SensitiveCount
 from mondrian_ops.verify.unions import no_bounds, no_unions
 
 # Entropies and distances are sums of rounded numbers: exactly l equal shares must count as l.
@@ -141,7 +139,7 @@ def measured(
     """How the classes of a count meet each requirement; the arguments are those of `check`."""
     requirements: list[Requirement] = []
     for classes in count.partitions() if count.rows else ():
-        found = _requirements(classes, count, job, hierarchies or {}, rows_only)
+        found = _requirements(classes, job, hierarchies or {}, rows_only)
         requirements = list(map(Requirement.joined, requirements, found)) or found
     return requirements
 
@@ -242,65 +240,16 @@ class Requirement(NamedTuple):
 
 def _requirements(
     classes: ClassCounts,
-    count: ReleaseCount,
     job: Job,
     hierarchies: Mapping[str, Hierarchy],
     rows_only: bool,
 ) -> list[Requirement]:
-    requirements = [_anonymity(classes, job, rows_only)]
-    widths = widths_of(job.l_width)
-    for name in job.sensitive:
-        if name not in count.sensitive:
-            raise PrivacyError(
-                f"sensitive column {name!r} was not counted; the release cannot be checked"
-            )
-        sensitive = classes.sensitive[name]
-        title = f"{_DIVERSITY_TITLES[job.diversity]} of {name}, "
-        if job.diversity == "recursive":
-            title += f"c = {job.c:g}, "
-        level = "" if job.l is None else f"l = {job.l:g}"
-        if job.l is not None and _counts_rows(job, rows_only):
-            level += _IN_ROWS
-        if job.missing_sensitive == "value":
-            level += ", missing values counted as one"
-            counted, sizes = sensitive, classes.class_sizes
-        else:
-            counted, sizes = _present(sensitive, classes.class_sizes)
-        diversity = _DIVERSITIES[job.diversity](counted, sizes, job.c or math.nan)
-        requirements.append(Requirement.of(classes, "l", title + level, job.l, diversity))
-        if name in widths:
-            title = f"l-diversity of {name} by intervals of {widths[name].text}, {level}"
-            diversity = _spread(counted, sizes, name, widths[name])
-            requirements.append(Requirement.of(classes, "l", title, job.l, diversity))
-        if job.t is not None:
-            title = f"t-closeness of {name}, t = {job.t:g}, {job.t_distance} distance"
-            distance = closeness.distance(
-                job.t_distance, name, sensitive, classes.class_sizes, hierarchies
-            )
-            requirements.append(Requirement.of(classes, "t", title, job.t, distance, at_most=True))
-    return requirements
-
-
-_IN_ROWS = " in rows, not persons"
-
-
-def _counts_rows(job: Job, rows_only: bool) -> bool:
-    """Whether l is that of rows, though the job counts persons, who may have several."""
-    if job.entity_id is None or job.follows_persons:  # of whom each has one row then
-        return False
-    return rows_only or job.recodes_columns
-
-
-def _anonymity(classes: ClassCounts, job: Job, rows_only: bool) -> Requirement:
-    """k rows (Samarati 2001) or, with an entity, rows of k persons (Wang and Fung 2006)."""
-    title, measured = f"k-anonymity, k = {job.k}", classes.class_sizes
-    if job.entity_id is not None and rows_only:
-        title += _IN_ROWS
-    elif job.entity_id is not None:
-        if classes.persons is None:
-            raise PrivacyError(f"the persons by {job.entity_id!r} were not counted")
-        title, measured = f"{title} persons by {job.entity_id}", classes.persons
-    return Requirement.of(classes, "k", title, job.k, measured)
+    return [
+        Requirement.of(
+            classes, each.key, str(each), each.level, each.measure(classes), each.at_most
+        )
+        for each in criteria_of(job, hierarchies, rows_only)
+    ]
 
 
 def _achieved(requirements: Sequence[Requirement]) -> dict[str, float]:
@@ -358,72 +307,3 @@ def no_unions_in(count: ReleaseCount, boundaries: Mapping[str, Any]) -> list[str
                 f"begin and end at those fitted in night {boundaries['night']}"
             )
     return failures
-
-
-# l-diversity: the l that each class has
-
-
-def _present(sensitive: SensitiveCount, sizes: Measure) -> tuple[SensitiveCount, Measure]:
-    """The count of the rows that have a value, and the number of these in each class."""
-    if not sensitive.totals[0]:  # copy nothing, as it may be large
-        return sensitive, sizes
-    has_value = sensitive.codes > 0
-    counted = replace(
-        sensitive,
-        classes=sensitive.classes[has_value],
-        codes=sensitive.codes[has_value],
-        counts=sensitive.counts[has_value],
-    )
-    present = np.zeros(len(sizes), np.int64)
-    np.add.at(present, counted.classes, counted.counts)
-    return counted, present
-
-
-def _distinct(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
-    """Distinct values (Machanavajjhala et al. 2006, section 4.1)."""
-    return np.bincount(sensitive.classes, minlength=len(sizes))
-
-
-def _entropy(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
-    """exp of the entropy of the values (definition 4.1); 0 where there are none."""
-    # In one order, or the last digits would depend on how the classes were divided.
-    order = np.lexsort((sensitive.counts, sensitive.classes))
-    classes = sensitive.classes[order]
-    shares = sensitive.counts[order] / sizes[classes]
-    terms = -shares * np.log(shares)
-    entropy = np.bincount(classes, weights=terms, minlength=len(sizes))
-    return np.where(sizes > 0, np.exp(entropy), 0.0)
-
-
-def _recursive(sensitive: SensitiveCount, sizes: Measure, c: float) -> Measure:
-    """The greatest l with r1 < c (r_l + ... + r_m), 0 if there is none (definition 4.2)."""
-    order = np.lexsort((-sensitive.counts, sensitive.classes))
-    classes, counts = sensitive.classes[order], sensitive.counts[order]
-    first = np.searchsorted(classes, classes)  # the most frequent value of the class of each
-    before = np.cumsum(counts) - counts
-    tails = sizes[classes] - (before - before[first])  # r_l + ... + r_m at the l-th
-    enough = counts[first] < c * tails
-    # Tails only fall, so the number of valid l is the greatest one.
-    return np.bincount(classes, weights=enough, minlength=len(sizes)).astype(np.int64)
-
-
-def _spread(sensitive: SensitiveCount, sizes: Measure, name: str, width: Width) -> Measure:
-    """How often the rows of the fullest interval of a width go into all; 0 where there are none.
-
-    It is the m of (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008), for intervals that may
-    begin anywhere.
-    """
-    rows = spread.fullest(sensitive, len(sizes), name, width)
-    return sizes / np.maximum(rows, 1)
-
-
-_DIVERSITIES: dict[str, Callable[[SensitiveCount, Measure, float], Measure]] = {
-    "distinct": _distinct,
-    "entropy": _entropy,
-    "recursive": _recursive,
-}
-_DIVERSITY_TITLES = {
-    "distinct": "distinct l-diversity",
-    "entropy": "entropy l-diversity",
-    "recursive": "recursive (c, l)-diversity",
-}

@@ -23,6 +23,8 @@ from mondrian_ops.verify import classes as release_classes
 from mondrian_ops.verify import counts as release_count
 from mondrian_ops.verify import requirements
 from mondrian_ops.verify.counts import ClassCounts, Figures
+from mondrian_ops.verify.criteria import criteria_of
+from mondrian_ops.verify.criteria.base import present
 from mondrian_ops.verify.requirements import (
     ReleaseCounter,
     check,
@@ -417,7 +419,7 @@ def brute_recursive(counts: Counter, c: float) -> int:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_each_class_has_is_what_the_papers_define(seed, monkeypatch):
+def test_what_each_class_has_is_what_the_papers_define(seed):
     """Of every class, not of the worst one only; the last seed has one value in all rows.
 
     One of the classes has no value at all, but in the first and the last seed.
@@ -447,23 +449,19 @@ def test_what_each_class_has_is_what_the_papers_define(seed, monkeypatch):
 
     def measured(**keys: Any) -> list[float]:
         job = a_job(sensitive=["s"], **keys)
-        measures: list[np.ndarray] = []
-        monkeypatch.setattr(
-            requirements.Requirement, "of", lambda *given, **_: measures.append(given[4])
-        )
-        requirements._requirements(counted, count, job, {"s": DIAGNOSIS_TREE}, False)
-        return measures[-1].tolist()
+        *_, criterion = criteria_of(job, {"s": DIAGNOSIS_TREE})
+        return criterion.measure(counted).tolist()
 
     for missing in ("no_value", "value"):
         keys = {"l": 2, "missing_sensitive": missing}
-        present = of_class if missing == "value" else [*map(brute_force.present, of_class)]
-        assert measured(**keys) == [len(each) for each in present]
+        having = of_class if missing == "value" else [*map(brute_force.present, of_class)]
+        assert measured(**keys) == [len(each) for each in having]
         assert measured(**keys, diversity="entropy") == pytest.approx(
-            [math.exp(brute_force.entropy(each)) if each else 0 for each in present]
+            [math.exp(brute_force.entropy(each)) if each else 0 for each in having]
         )
         for c in (0.3, 1, 2.5):
             assert measured(**keys, diversity="recursive", c=c) == [
-                brute_recursive(each, c) for each in present
+                brute_recursive(each, c) for each in having
             ]
     assert measured() == [len(brute_force.present(each)) for each in of_class]
     assert measured(t=0.1) == pytest.approx(
@@ -481,11 +479,11 @@ def test_what_each_class_has_is_what_the_papers_define(seed, monkeypatch):
 def test_what_is_counted_is_copied_only_where_something_is_missing():
     """A release of a hundred million rows has some gigabytes of it."""
     count = all_classes(a_count({"q": list("aab"), "s": ["x", "y", "x"]}, sensitive=("s",)))
-    counted, sizes = requirements._present(count.sensitive["s"], count.class_sizes)
+    counted, sizes = present(count.sensitive["s"], count.class_sizes)
     assert counted is count.sensitive["s"]
     assert sizes is count.class_sizes
     count = all_classes(a_count({"q": list("aab"), "s": ["x", None, None]}, sensitive=("s",)))
-    counted, sizes = requirements._present(count.sensitive["s"], count.class_sizes)
+    counted, sizes = present(count.sensitive["s"], count.class_sizes)
     assert (counted.codes.tolist(), sizes.tolist()) == ([1], [1, 0])
 
 

@@ -6,7 +6,8 @@ The definitions of N. Li, T. Li and S. Venkatasubramanian (ICDE 2007), for the i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,31 +15,52 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
+from mondrian_ops.job.job import Job
+from mondrian_ops.verify.criteria.base import ColumnCriterion, Measure
+from mondrian_ops.verify.figures import ClassCounts
 from mondrian_ops.verify.spread import SensitiveCount
 from mondrian_ops.verify.values import as_read
 
 Floats = NDArray[np.float64]
-Measure = NDArray[Any]  # one number per class
 
 
-def distance(
-    kind: str,
-    name: str,
-    sensitive: SensitiveCount,
-    sizes: Measure,
-    hierarchies: Mapping[str, Hierarchy],
-) -> Floats:
-    """(classes,) the distance of a kind, of the sensitive column of this name."""
-    match kind:
-        case "equal":
-            return _equal(sensitive, sensitive.codes, sensitive.totals, sizes)
-        case "ordered":
-            return _ordered(sensitive, sizes)
-    if name not in hierarchies:
-        raise PrivacyError(
-            f"t-closeness of {name!r}: its hierarchy is needed for the hierarchical distance"
-        )
-    return _hierarchical(name, sensitive, sizes, hierarchies[name])
+@dataclass(frozen=True)
+class TCloseness(ColumnCriterion):
+    """Distance of a class's distribution from that of the release; a missing value is a value."""
+
+    hierarchy: Hierarchy | None = None
+
+    key = "t"
+    at_most = True
+
+    @classmethod
+    def of(
+        cls, job: Job, column: str, hierarchies: Mapping[str, Hierarchy], of_rows: bool
+    ) -> Self | None:
+        if job.t is None:
+            return None
+        return cls(column, job, of_rows, hierarchies.get(column))
+
+    @property
+    def level(self) -> float | None:  # type: ignore[override]
+        return self.job.t
+
+    def measure(self, classes: ClassCounts) -> Measure:
+        sensitive, sizes = self.counted(classes), classes.class_sizes
+        match self.job.t_distance:
+            case "equal":
+                return _equal(sensitive, sensitive.codes, sensitive.totals, sizes)
+            case "ordered":
+                return _ordered(sensitive, sizes)
+        if self.hierarchy is None:
+            raise PrivacyError(
+                f"t-closeness of {self.column!r}: its hierarchy is needed for the hierarchical "
+                "distance"
+            )
+        return _hierarchical(self.column, sensitive, sizes, self.hierarchy)
+
+    def __str__(self) -> str:
+        return f"t-closeness of {self.column}, t = {self.job.t:g}, {self.job.t_distance} distance"
 
 
 def _equal(sensitive: SensitiveCount, codes: Measure, totals: Measure, sizes: Measure) -> Floats:
