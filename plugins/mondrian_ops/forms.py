@@ -72,8 +72,10 @@ def _field(option: Option, default: Any) -> Param:
         return columns(default, f"{option.text} {_lines(option)}", **schema)
     if option.kind is None:
         meanings = {word: f"{word}: {text}" for word, text in option.choices.items()}
-        schema |= {"enum": list(option.words), "values_display": meanings}
-        return _param(default, option.text, type="string", **schema)
+        empty = [None] if option.nullable else []
+        kinds = ["null", "string"] if option.nullable else "string"
+        schema |= {"enum": [*empty, *option.words], "values_display": meanings}
+        return _param(default, option.text, type=kinds, **schema)
     return _value_field(option, default, schema)
 
 

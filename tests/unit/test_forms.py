@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import ParamValidationError
 
+from added_criteria import added
 from mondrian_ops.forms import Answer, job_answers, job_form
 from mondrian_ops.job.job import Job
 
@@ -104,3 +105,14 @@ def test_the_answers_of_a_form_are_a_job():
             "spark": {"conf": {"spark.a": "1"}},
         }
     )
+
+
+def test_a_form_asks_for_the_criteria_of_installed_packages():
+    with added():
+        field = job_form()["beta_likeness_beta"]
+        dag = DAG("a_dag", schedule=None, params={"beta_likeness_beta": field})
+        answers = job_answers(dag, ["k", "beta_likeness_beta"])
+    assert (field.value, field.schema["type"]) == (None, ["null", "number"])
+    assert field.schema["section"] == "More on privacy"
+    assert field.schema["exclusiveMinimum"] == 0
+    assert repr(answers["beta_likeness"]) == "{'beta': params['beta_likeness_beta']}"

@@ -44,7 +44,8 @@ def _verify(options: argparse.Namespace) -> int:
     write(f"rows      {number(verdict['rows'])}")
     write(f"classes   {number(verdict['equivalence_classes'])}")
     for key, reached in verdict["achieved"].items():
-        write(f"{key:<10}{number(reached)} reached, {number(getattr(job, key))} required")
+        required = job.criteria[key].level if key in job.criteria else getattr(job, key)
+        write(f"{key:<9} {number(reached)} reached, {number(required)} required")
     for failure in verdict["failures"]:
         write(f"failed    {printable(failure)}")
     for note in verdict["notes"]:

@@ -14,6 +14,7 @@ from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.invariance import History, kept_classes
+from mondrian_ops.cut.joining import joined_until
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.person_values import PersonsColumn, joined
 from mondrian_ops.cut.plan import Order, orders_of
@@ -203,6 +204,7 @@ class Anonymizer:
                 counterfeits = Counterfeits.of(pairs, history.values)
             else:
                 classes = self._with_persons_values(rows, self.cut.classes(rows, cores))
+                classes = self._with_criteria(rows, classes)
             published = {
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
@@ -256,6 +258,20 @@ class Anonymizer:
                 codes = np.where(codes == 0, -1, codes)
             columns.append(PersonsColumn(codes, domain.near_end))
         return joined(classes, persons, columns, self.job.l)
+
+    def _with_criteria(self, rows: CodedRows, classes: Classes) -> Classes:
+        """The classes, joined where they break a criterion that the kernels do not know."""
+        column_of = {domain.name: at for at, domain in enumerate(self.domains)}
+
+        def satisfied(classes: Classes) -> NDArray[np.bool_]:
+            holds = np.ones(len(classes.starts), np.bool_)
+            for criterion in self.privacy.counted:
+                at = column_of[criterion.column]
+                codes = rows.rows.sensitive[at]
+                holds &= criterion.satisfied(classes, codes, self.domains[at])
+            return holds
+
+        return joined_until(classes, satisfied) if self.privacy.counted else classes
 
     def _table(
         self,

@@ -4,10 +4,8 @@ A class of rows with l values may have a value that each of its persons has. So 
 class are counted in persons: no l - 1 values may be such that each person who has any value
 has one of them. Where each person has one row, that is to say that there are l distinct values
 (Machanavajjhala et al. 2006, section 4.1). Where values count as similar within a width, at most
-1/l of the persons may have values in an interval of it, wherever it begins.
-
-Classes that fail are joined with their neighbours in the order in which they were cut, which lie
-next to each other. A join keeps what the rows of both classes satisfy: k, l of each kind, and t.
+1/l of the persons may have values in an interval of it, wherever it begins. Classes that fail are
+joined with their neighbours.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_ops.cut.joining import joined_until
 from mondrian_ops.generalize.attributes import Classes
 
 _MOST_STEPS = 5000  # of a search; a class of which it is not known by then counts as failing
@@ -48,34 +47,18 @@ def joined(
 
     ``persons`` (rows,): codes of persons. One class that is left may still fail.
     """
-    while len(classes.starts) > 1:
-        failing = np.zeros(len(classes.starts), bool)
+    least = math.ceil(level - 1e-9)
+
+    def satisfied(classes: Classes) -> NDArray[np.bool_]:
+        holds = np.ones(len(classes.starts), bool)
         for codes, near_end in columns:
             if near_end is None:
-                least = math.ceil(level - 1e-9)
-                failing |= ~_diverse(classes, persons, codes, least)
+                holds &= _diverse(classes, persons, codes, least)
             else:
-                failing |= ~_spread(classes, persons, codes, near_end, level)
-        if not failing.any():
-            break
-        classes = _with_neighbours(classes, failing)
-    return classes
+                holds &= _spread(classes, persons, codes, near_end, level)
+        return holds
 
-
-def _with_neighbours(classes: Classes, failing: NDArray[np.bool_]) -> Classes:
-    """The classes, with each that fails joined to the smaller one of its neighbours, or one that
-    has joined it."""
-    sizes, last = classes.sizes, len(failing) - 1
-    ends = np.ones(len(failing), bool)  # whether a class begins here
-    taken = np.zeros(len(failing), bool)
-    for at in np.flatnonzero(failing):
-        if taken[at]:
-            continue
-        before = at > 0 and (at == last or sizes[at - 1] <= sizes[at + 1])
-        first = at - 1 if before else at
-        ends[first + 1] = False
-        taken[[first, first + 1]] = True
-    return Classes(classes.index, classes.starts[ends])
+    return joined_until(classes, satisfied)
 
 
 def _diverse(

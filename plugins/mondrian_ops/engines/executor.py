@@ -376,7 +376,8 @@ def join_parts(check: str, run: Run, counted: Iterable[Message]) -> Iterator[Mes
     if bucket == loaded.buckets:
         yield of_value(bucket, "heads", loaded.join_heads(tables))
         return
-    values = None if loaded.job.t is None else run.work.read_arrow(_values_name(check))
+    needs_values = loaded.job.compares_with_whole
+    values = run.work.read_arrow(_values_name(check)) if needs_values else None
     yield of_value(bucket, "classes", loaded.join_shares(bucket, tables, values))
 
 

@@ -3,7 +3,7 @@
 One task counts a part, and sends its classes in shares to as many buckets as there are. One task
 joins the shares of a bucket, so that it has whole classes, and measures them with the code of the
 check in one process (:mod:`mondrian_ops.verify`). What comes back are the worst classes,
-histograms and sums. The distances of t-closeness need the values of the whole release: they are
+histograms and sums. Criteria that compare with the whole release need its values: they are
 counted in a pass before, of the sensitive columns only.
 """
 
@@ -211,7 +211,7 @@ class ReleaseCheck:
     ) -> dict[str, Any]:
         """How the classes of a bucket meet the requirements, and their figures, as JSON.
 
-        ``values``: those that :meth:`total` has, for t-closeness.
+        ``values``: those that :meth:`total` has, if the job compares with them.
 
         Raises OSError, which a retry may cure, if a share came twice.
         """
@@ -261,7 +261,7 @@ class ReleaseCheck:
         if figures.rows != sum(part.rows for part in parts):
             raise OSError("the classes that the cluster counted have other rows than the parts")
         with_values = sum(each.get("parts_with_values", 0) for each in answers)
-        if self.job.t is not None and with_values != sum(bool(part.rows) for part in parts):
+        if self.job.compares_with_whole and with_values != sum(bool(part.rows) for part in parts):
             raise OSError("the cluster has not counted the values of each part of the release")
         (head,) = heads
         count = ReleaseCount(

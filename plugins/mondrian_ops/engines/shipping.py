@@ -3,12 +3,14 @@
 The zip contains the compiled kernels of every kind of machine that they are built for
 (:mod:`mondrian_ops.native.build`). No library can be loaded from a zip, so an executor unpacks it
 once, into a folder named after its content, and imports from there. Python can also run the zip,
-as the driver of an application (:mod:`mondrian_ops.spark_app`).
+as the driver of an application (:mod:`mondrian_ops.spark_app`). The packages that add criteria
+(:mod:`mondrian_ops.job.criterion`) travel with it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import secrets
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -29,6 +32,7 @@ _PACKAGE = "mondrian_ops"
 _NAME = re.compile(rf"{_PACKAGE}-\w+(\.zip)?")
 _SHIPPED = ("*.py", "*.pyi", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
+_ADDED = f"{_PACKAGE}_added-0.dist-info"  # the entry points of packages that travel along
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _WEEKS_S = 14 * 24 * 3600
 
@@ -39,16 +43,48 @@ def packed() -> str:
     if (archive := _archive()) is not None:
         return str(archive)
     root = Path(__file__).resolve().parents[1]
-    files = sorted(path for pattern in _SHIPPED for path in root.rglob(pattern))
+    files = {
+        f"{_PACKAGE}/{path.relative_to(root)}": path.read_bytes()
+        for path in sorted(path for pattern in _SHIPPED for path in root.rglob(pattern))
+    }
+    files |= _added()
+    files["__main__.py"] = (root / _PROGRAM).read_bytes()
     digest = hashlib.sha256()
-    for path in files:
-        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    for file, content in files.items():
+        digest.update(f"{file}\0".encode() + content)
     name = f"{_PACKAGE}-{digest.hexdigest()[:16]}.zip"
     with _place() as place:
         if not place.has(name):
-            _write(place, name, root, files)
+            _write(place, name, files)
         os.utime(name, dir_fd=place.handle, follow_symlinks=False)
         return os.path.join(place.path, name)
+
+
+def _added() -> dict[str, bytes]:
+    """The files of packages that add criteria, by their names in the zip, and their entry points.
+
+    Of such a package its own modules travel, not what it depends on.
+    """
+    from mondrian_ops.job.criterion import GROUP, criteria
+
+    files: dict[str, bytes] = {}
+    for entry in criteria().values():
+        top = entry.module.partition(".")[0]
+        spec = importlib.util.find_spec(top)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
+            files |= {
+                f"{top}/{path.relative_to(folder)}": path.read_bytes()
+                for path in paths
+                if "__pycache__" not in path.parts
+            }
+        if spec and not spec.submodule_search_locations and spec.origin:
+            files[f"{top}.py"] = Path(spec.origin).read_bytes()
+    if files:
+        listed = "".join(f"{each.name} = {each.value}\n" for each in criteria().values())
+        files[f"{_ADDED}/entry_points.txt"] = f"[{GROUP}]\n{listed}".encode()
+        files[f"{_ADDED}/METADATA"] = f"Name: {_PACKAGE}_added\nVersion: 0\n".encode()
+    return files
 
 
 def bootstrap() -> None:
@@ -59,6 +95,8 @@ def bootstrap() -> None:
     home = _unpacked(archive)
     for name in (_PACKAGE, f"{_PACKAGE}.stores", f"{_PACKAGE}.engines"):  # what this module imports
         sys.modules[name].__path__ = [str(home.joinpath(*name.split(".")))]
+    if home.joinpath(_ADDED).is_dir():
+        sys.path.insert(0, str(home))
 
 
 def _archive() -> Path | None:
@@ -66,14 +104,13 @@ def _archive() -> Path | None:
     return next((path for path in Path(__file__).parents if path.is_file()), None)
 
 
-def _write(place: Folder, archive: str, root: Path, files: list[Path]) -> None:
+def _write(place: Folder, archive: str, files: Mapping[str, bytes]) -> None:
     temporary = f"{secrets.token_hex(8)}.tmp"
     handle = place.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as packing:
-        for path in files:
-            name = zipfile.ZipInfo(f"{_PACKAGE}/{path.relative_to(root)}", _LONG_AGO)
-            packing.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED, 1)
-        packing.writestr(zipfile.ZipInfo("__main__.py", _LONG_AGO), (root / _PROGRAM).read_bytes())
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, _LONG_AGO)
+            packing.writestr(entry, content, zipfile.ZIP_DEFLATED, 1)
     place.rename(temporary, place, archive)
     _forget_old(place)
 

@@ -197,7 +197,7 @@ class SparkEngine(StepwiseEngine):
         name = check.save(run.work)
         parts = self._scheduled(range(len(check.parts)))
         answers: list[Message] = []
-        if check.job.t is not None:
+        if check.job.compares_with_whole:
             values = self._step(run, partial(executor.count_values, name), parts).repartition(1)
             answers += self._answers(self._step(run, partial(executor.add_values, name), values))
         counted = self._step(run, partial(executor.count_parts, name), parts)

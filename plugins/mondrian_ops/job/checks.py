@@ -19,6 +19,7 @@ def check_job(job: JobOptions) -> None:
     _check_columns(job)
     _check_diversity(job)
     _check_closeness(job)
+    _check_criteria(job)
     _check_algorithm(job)
     _check_publication(job)
     if job.series is not None:
@@ -117,6 +118,18 @@ def _check_closeness(job: JobOptions) -> None:
             )
 
 
+def _check_criteria(job: JobOptions) -> None:
+    """Refuse a criterion of a package where it cannot hold."""
+    for name in job.criteria:
+        if not job.sensitive:
+            raise wrong(name, "needs sensitive; list a column under sensitive, or remove it")
+        if job.recodes_columns:
+            raise wrong(
+                name,
+                f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",
+            )
+
+
 def _check_algorithm(job: JobOptions) -> None:
     for at, attribute in enumerate(job.quasi_identifiers if job.recodes_columns else ()):
         if attribute.grid is not None:
@@ -162,11 +175,12 @@ def _check_series(job: JobOptions, series: Series) -> None:
             "applies only to kind: increments, because the next snapshot brings each row again; "
             "remove hold_nights",
         )
-    if series.hold_above is not None and job.t is not None:
+    if series.hold_above is not None and job.compares_with_whole:
+        name = "t" if job.t is not None else next(iter(job.criteria))
         raise wrong(
             "series.hold_above",
-            "cannot be combined with t: t compares each class with the whole release, and rows "
-            "that wait change that; remove one of the two",
+            f"cannot be combined with {name}: {name} compares each class with the whole release, "
+            "and rows that wait change that; remove one of the two",
         )
     if job.compares_people:
         _refuse_people_of_several_nights(job, series)
@@ -203,6 +217,8 @@ def _check_intersection(job: JobOptions, series: Series) -> None:
         if job.l_width
         else "no t, which its classes do not follow; remove t"
         if job.t is not None
+        else f"no {next(iter(job.criteria))}, which its classes do not follow; remove it"
+        if job.criteria
         else "algorithm: mondrian, for it forms its classes by a search of its own; change it"
         if job.algorithm != "mondrian"
         else ""

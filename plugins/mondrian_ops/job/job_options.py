@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mondrian_ops.job.criterion import Criterion
 from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, Options, option
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.sections import (
@@ -36,7 +37,8 @@ class JobOptions(Options):
     """What a job says; :class:`mondrian_ops.job.job.Job` reads and checks it.
 
     ``input`` and ``output`` are None for a job on a table in memory. ``entity_id`` is one of the
-    ``identifiers``. ``base_dir`` is not part of the description: the directory of the job's file,
+    ``identifiers``. ``criteria``: those of installed packages that the job asks for, by the name of
+    their section. ``base_dir`` is not part of the description: the directory of the job's file,
     where its hierarchies may lie.
     """
 
@@ -429,7 +431,13 @@ class JobOptions(Options):
         see="[below](#series)",
         form=None,
     )
+    criteria: Mapping[str, Criterion] = field(default_factory=dict, hash=False)
     base_dir: str | None = field(default=None, compare=False)
+
+    @property
+    def compares_with_whole(self) -> bool:
+        """Whether a class is compared with the values of all rows, not looked at by itself."""
+        return self.t is not None or bool(self.criteria)
 
     @property
     def recodes_columns(self) -> bool:

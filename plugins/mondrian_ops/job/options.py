@@ -172,12 +172,16 @@ def flat_options(model: type[Options]) -> Mapping[str, tuple[str, Option]]:
         name -> (path, option), such as ``spark_conf`` -> (``spark.conf``, …).
     """
     flat: dict[str, tuple[str, Option]] = {}
-    for name, each in options_of(model).items():
+    added = model.added()
+    for name, each in {**options_of(model), **added}.items():
         if each.model is None or each.shape != "one":
             flat[name] = (name, each)
             continue
         prefix = "" if each.flat else f"{name}_"
         for inner, of_section in options_of(each.model).items():
+            if name in added:  # left empty, the section asks for nothing
+                changed: dict[str, Any] = {"default": None, "required": False, "nullable": True}
+                of_section = replace(of_section, **changed, form=each.form, unset=each.unset)
             flat[prefix + inner] = (f"{name}.{inner}", of_section)
     return flat
 
@@ -202,11 +206,15 @@ class Options:
             values = cls.expanded(values, path)
         if not isinstance(values, Mapping):
             raise wrong(path or "job", f"must be {cls.described}, not {shown(values)}")
-        options = options_of(cls)
-        for key in values:
-            if key not in options:
-                raise _unknown(cls, key, path)
-        given: dict[str, Any] = {}
+        options, given = options_of(cls), dict[str, Any]()
+        if others := [key for key in values if key not in options]:
+            added = cls.added()
+            for key in others:
+                if key not in added:
+                    raise _unknown(cls, key, path)
+            asked = [key for key in others if _is_asked(values[key])]
+            sections = {key: _read(added[key], values[key], _joined(path, key)) for key in asked}
+            given = cls.with_sections(sections)
         for name, each in options.items():
             where = _joined(path, name)
             value = _read(each, values.get(name), where)
@@ -234,6 +242,16 @@ class Options:
         return written
 
     @classmethod
+    def added(cls) -> Mapping[str, Option]:
+        """The sections that installed packages add to the model, by name."""
+        return {}
+
+    @classmethod
+    def with_sections(cls, sections: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the model that keep such sections, which were read."""
+        return {}
+
+    @classmethod
     def expanded(cls, text: str, path: str) -> object:
         """The mapping that a short form stands for; ``text`` itself where there are none."""
         return text
@@ -244,6 +262,13 @@ class Options:
 
     def check(self, path: str) -> None:
         """Raise JobError where the options, which are at ``path``, contradict each other."""
+
+
+def _is_asked(section: object) -> bool:
+    """Whether something is given for a section; a form that is left empty gives empty options."""
+    if isinstance(section, Mapping) and section:
+        return any(map(_is_asked, section.values()))
+    return section is not None and not (isinstance(section, str) and not section.strip())
 
 
 def _plain(value: Any) -> Any:
@@ -309,7 +334,7 @@ def _joined(path: str, name: str) -> str:
 
 def _unknown(model: type[Options], key: object, path: str) -> JobError:
     where = _joined(path, str(key))
-    known, flat = options_of(model), flat_options(model)
+    known, flat = {**options_of(model), **model.added()}, flat_options(model)
     if str(key) in flat:
         return wrong(where, f"is not a top-level option; use {flat[str(key)][0]}")
     hint = did_you_mean(str(key), known) or f"; known here: {', '.join(known)}"

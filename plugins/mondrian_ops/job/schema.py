@@ -34,7 +34,7 @@ def job_schema() -> dict[str, Any]:
 
 
 def _model_schema(model: type[Options]) -> dict[str, Any]:
-    options = options_of(model)
+    options = {**options_of(model), **model.added()}
     return {
         "type": "object",
         "properties": {name: _option_schema(each) for name, each in options.items()},

@@ -185,9 +185,9 @@ def _tags(roles: list[tuple[str, str]], state: str) -> tags_dataset.TagsDatasetF
 
 
 def _anonymization(report: Mapping[str, Any]) -> AnonymizationDatasetFacet:
-    job = report["job"]
+    job, added = report["job"], [each["key"] for each in report.get("criteria", ())]
     return AnonymizationDatasetFacet(
-        privacyModel={key: job[key] for key in _PRIVACY if job.get(key) is not None},
+        privacyModel={key: job[key] for key in (*_PRIVACY, *added) if job.get(key) is not None},
         achieved=dict(report["achieved"]),
         algorithm=job["algorithm"],
         columns=_roles(report),

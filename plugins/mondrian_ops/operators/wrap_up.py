@@ -355,7 +355,7 @@ def _parts_of(summary: dict[str, Any]) -> list[Summary]:
 
 def _summary(output: str, report: dict[str, Any]) -> dict[str, Any]:
     job = report["job"]
-    options = ("k", "l", "t", "algorithm")
+    options = ("k", "l", "t", *(each["key"] for each in report.get("criteria", ())), "algorithm")
     return {
         "output": output,
         "asked": {key: job[key] for key in options if job.get(key) is not None},

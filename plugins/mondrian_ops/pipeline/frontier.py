@@ -220,10 +220,10 @@ def _plain(number: float) -> float:
 def _can_be_drawn(job: Job) -> bool:
     """Whether fragments can be measured alone.
 
-    Recoding needs all rows; t-closeness compares with the distribution in all rows; and one
+    Recoding needs all rows; some criteria compare with the distribution in all rows; and one
     person's rows can lie in several fragments.
     """
-    return not job.recodes_columns and job.t is None and job.entity_id is None
+    return not (job.recodes_columns or job.compares_with_whole or job.entity_id is not None)
 
 
 def _wanted(rows: int, requested: int | None, rate: float | None) -> int:

@@ -8,7 +8,7 @@ DAGs write to a location. The report of a release has its promise and its maker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -98,17 +98,19 @@ def replaced_by(job: Job) -> dict[str, Any]:
 def weaknesses(job: Job, current: Report) -> list[str]:
     """How a release of ``job`` protects less than the one of this report; empty if it does not.
 
-    Compares k and what it counts, l, t, and how the columns of the other release are published. How
-    a quasi-identifier is generalized does not count: classes are as large either way.
+    Compares k and what it counts, l, t, other criteria, and how the columns of the other release
+    are published. How a quasi-identifier is generalized does not count: classes are as large either
+    way.
     """
     before, columns = _job_of(current), _mapping(current.get("columns"))
     checks = (
         _smaller_k(job, before),
         _less_diverse(job, before),
         _less_close(job, before),
+        *_fewer_criteria(job, before, current),
         _other_persons(job, before),
         _unlisted_published(job, columns),
-        *_columns_exposed(job, before, columns),
+        *_columns_exposed(job, before, columns, bool(current.get("criteria"))),
     )
     return [reason for reason in checks if reason]
 
@@ -173,6 +175,20 @@ def _less_close(job: Job, before: Report) -> str:
     return ""
 
 
+def _fewer_criteria(job: Job, before: Report, current: Report) -> Iterator[str]:
+    """The criteria of installed packages that are asked for no longer, or less strictly."""
+    listed = current.get("criteria")
+    for added in listed if isinstance(listed, list) else ():
+        key = _mapping(added).get("key")
+        if not isinstance(key, str):
+            continue
+        asked = job.criteria.get(key)
+        if asked is None:
+            yield f"{key} is not set, and was"
+        elif not asked.covers(_mapping(before.get(key))):
+            yield f"{key} has other options, which promise less"
+
+
 def _other_persons(job: Job, before: Report) -> str:
     entity = before.get("entity_id")
     if entity is None or job.entity_id == entity:
@@ -187,7 +203,7 @@ def _unlisted_published(job: Job, columns: Report) -> str:
     return ""
 
 
-def _columns_exposed(job: Job, before: Report, columns: Report) -> list[str]:
+def _columns_exposed(job: Job, before: Report, columns: Report, has_criteria: bool) -> list[str]:
     """Columns that are published in more detail, or lose their diversity."""
     roles = {role: _names(columns, role) for role in _ROLES}
     published = columns.get("unlisted_policy") == "publish"
@@ -206,7 +222,7 @@ def _columns_exposed(job: Job, before: Report, columns: Report) -> list[str]:
     now |= dict.fromkeys(job.sensitive, _SENSITIVE)
     raw = [name for name, level in levels.items() if now[name] > max(level, _GENERALIZED)]
     named = [name for name in roles["identifiers"] if now[name] == _GENERALIZED]
-    was_diverse = before.get("l") is not None or before.get("t") is not None
+    was_diverse = before.get("l") is not None or before.get("t") is not None or has_criteria
     alike = [name for name in roles["sensitive"] if was_diverse and now[name] == _GENERALIZED]
     return [
         _of(raw, "published raw, and protected before"),

@@ -106,6 +106,7 @@ def assembled(job: Job, measured: Measured) -> Report:
             class_sizes=count.histogram,
             class_persons=count.persons_histogram,
             achieved=verdict.achieved,
+            criteria=_added(job),
             verification={
                 "passed": verdict.passed,
                 "checked": list(verdict.checked),
@@ -143,6 +144,21 @@ def assembled(job: Job, measured: Measured) -> Report:
             **measured.maker,
         )
     ).to_dict()
+
+
+def _added(job: Job) -> list[dict[str, Any]]:
+    """What the criteria of installed packages say of themselves."""
+    columns = " and of ".join(job.sensitive)
+    return [
+        {
+            "key": key,
+            "title": each.title,
+            "required": each.level,
+            "at_most": each.at_most,
+            "means": each.means(columns),
+        }
+        for key, each in job.criteria.items()
+    ]
 
 
 def _of_night(

@@ -25,7 +25,7 @@ class RunFigures:
         job: ``Job.to_dict()``.
         rows: ``{"input", "published", "suppressed"}``, and in a series ``waited`` and ``waiting``.
         class_sizes: pairs (size, number of classes of that size), as recounted from the files.
-        achieved: those of ``{"k", "l", "t"}`` that were measured.
+        achieved: those of ``{"k", "l", "t"}`` that were measured, and those of ``criteria``.
         verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
         summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
             "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
@@ -47,6 +47,7 @@ class RunFigures:
         series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
         source: how the input was read, see :class:`~mondrian_ops.report.document.Source`.
         sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
+        criteria: of packages, see :class:`~mondrian_ops.report.document.AddedCriterion`.
     """
 
     job: Mapping[str, Any]
@@ -72,6 +73,7 @@ class RunFigures:
     series: Mapping[str, Any] | None = None
     source: Mapping[str, Any] | None = None
     sensitive: Mapping[str, Mapping[str, Any]] | None = None
+    criteria: Sequence[Mapping[str, Any]] = ()
 
 
 def build(run: RunFigures) -> Report:
@@ -93,6 +95,7 @@ def build(run: RunFigures) -> Report:
     sensitive = {name: dict(each) for name, each in (run.sensitive or {}).items()}
     note = {"note": published_raw(roles), "columns": list(roles.raw)}
     split = run.partitioning.get("split_classes", 0)
+    titles = [str(each["title"]) for each in run.criteria]
     report = {
         "outcome": None,  # of which `outcome.conclude` tells
         **({"published_raw": note} if roles.raw else {}),
@@ -109,6 +112,7 @@ def build(run: RunFigures) -> Report:
         "rows": dict(run.rows),
         **({} if run.series is None else {"series": dict(run.series)}),
         "achieved": dict(run.achieved),
+        **({"criteria": [dict(each) for each in run.criteria]} if run.criteria else {}),
         "equivalence_classes": sum(count for _, count in sizes),
         **({"singled_out": list(run.singled_out)} if run.singled_out else {}),
         "class_sizes": [list(pair) for pair in sizes],
@@ -126,7 +130,7 @@ def build(run: RunFigures) -> Report:
         "verification": dict(run.verification),
         "timings_s": {phase: round(seconds, 3) for phase, seconds in run.timings_s.items()},
         "notes": list(run.notes),
-        "limits": limits_of(run.job, roles, run.generalizations, split),
+        "limits": limits_of(run.job, roles, run.generalizations, split, titles),
     }
     return Report.of(report)
 

@@ -171,6 +171,20 @@ class Sensitive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddedCriterion:
+    """A criterion of an installed package, as it says itself: ``key`` is its section of the job.
+
+    ``at_most``: what is ``required`` is a ceiling. ``means``: what it means for people.
+    """
+
+    key: str
+    title: str
+    required: float
+    at_most: bool
+    means: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
     """A fragment; ``where`` is its condition as people may see it."""
 
@@ -293,6 +307,7 @@ class Report:
     rows: Rows
     series: SeriesNight | None = None
     achieved: Mapping[str, float | Mapping[str, float] | None]
+    criteria: tuple[AddedCriterion, ...] = ()
     equivalence_classes: int
     class_sizes: tuple[tuple[int, int], ...] = ()
     metrics: Metrics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,10 +14,12 @@ def limits_of(
     columns: Columns,
     generalizations: Mapping[str, str],
     split_classes: int = 0,
+    criteria: Sequence[str] = (),
 ) -> str:
     """What a release does not prevent, given its job (``Job.to_dict()``) and columns.
 
     ``split_classes``: equivalence classes of which some file holds fewer than k rows.
+    ``criteria``: the titles of those of installed packages.
     """
     algorithm = (
         "Somebody who knows the algorithm can undo a part of what it did (minimality, downcoding)"
@@ -27,7 +29,7 @@ def limits_of(
     sentences = [
         "k-anonymity makes it hard to link a row to a person by the quasi-identifiers listed here, "
         "and does nothing else.",
-        _limits_of_sensitive(job),
+        _limits_of_sensitive(job, criteria),
         _limits_of_similar(job),
         _limits_of_unlisted(columns),
         f"{algorithm}.",
@@ -50,7 +52,7 @@ _PERSONS_IN_CLASSES = (
 )
 
 
-def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
+def _limits_of_sensitive(job: Mapping[str, Any], criteria: Sequence[str]) -> str:
     if not job.get("sensitive"):
         return (
             "No column is named sensitive, so nothing keeps the rows of a class from having the "
@@ -60,6 +62,11 @@ def _limits_of_sensitive(job: Mapping[str, Any]) -> str:
         return (
             "t limits what a class reveals about the sensitive columns, but does not reduce it to "
             "nothing."
+        )
+    if criteria and job.get("l") is None:
+        return (
+            f"Of what a class reveals about the sensitive columns, {' and '.join(criteria)} limits "
+            "only what its definition says: the job requires neither l nor t."
         )
     if job.get("l") is None:
         return (

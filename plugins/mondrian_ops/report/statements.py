@@ -31,13 +31,14 @@ class Guarantee:
     required: float
     achieved: float | None
     meaning: str
+    at_most: bool = False
 
     @property
     def met(self) -> bool | None:
         """Whether the release meets the requirement; None where nobody measured it."""
         if self.achieved is None:
             return None
-        if self.name == "t-closeness":
+        if self.at_most:
             return self.achieved <= self.required + _SLACK
         return self.achieved >= self.required - _SLACK
 
@@ -47,7 +48,7 @@ class Guarantee:
 
 
 def guarantees(report: Report) -> list[Guarantee]:
-    """k and, where the job requires them, l and t; what they mean for the people of a release."""
+    """k and, where the job requires them, l, t and others; what they mean for the people."""
 
     def said(meaning: str) -> str:
         if is_published(report):
@@ -84,8 +85,24 @@ def guarantees(report: Report) -> list[Guarantee]:
             f"the distribution of {sensitive} in each class is within {number(job.t)} of the "
             "distribution over the whole release."
         )
-        requirements.append(Guarantee("t-closeness", job.t, report.achieves("t"), said(meaning)))
+        requirements.append(
+            Guarantee("t-closeness", job.t, report.achieves("t"), said(meaning), at_most=True)
+        )
+    for each in report.criteria:
+        achieved = report.achieves(each.key)
+        requirements.append(
+            Guarantee(each.title, each.required, achieved, said(each.means), each.at_most)
+        )
     return requirements
+
+
+def lines_of(report: Report) -> str:
+    """How the bars of the requirements are read."""
+    others = "".join(
+        f" {each.title} must {'not cross' if each.at_most else 'reach'} it."
+        for each in report.criteria
+    )
+    return f"k and l must reach the line, t must not cross it.{others}"
 
 
 _HEADLINES = {

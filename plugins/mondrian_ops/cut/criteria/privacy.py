@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.criteria.base import CutCriterion, KernelCriterion, kernel
+from mondrian_ops.cut.criteria.counted import CountedCriterion
 from mondrian_ops.cut.criteria.distinct_diversity import DistinctDiversity
 from mondrian_ops.cut.criteria.entropy_diversity import EntropyDiversity
 from mondrian_ops.cut.criteria.k_anonymity import DistinctPersons, KAnonymity
@@ -47,8 +48,15 @@ class Privacy:
             for criterion in KNOWN
         )
         persons = None if job.entity_id is None else DistinctPersons(job.entity_id, job.k)
-        criteria = tuple(each for each in asked if each is not None)
-        return cls(KAnonymity(job.k), criteria, persons)
+        criteria: list[CutCriterion] = [each for each in asked if each is not None]
+        for column in job.sensitive:
+            criteria += [CountedCriterion(column, each) for each in job.criteria.values()]
+        return cls(KAnonymity(job.k), tuple(criteria), persons)
+
+    @property
+    def counted(self) -> list[CountedCriterion]:
+        """The criteria that the kernels do not know."""
+        return [each for each in self.criteria if isinstance(each, CountedCriterion)]
 
     @property
     def min_class_size(self) -> int:

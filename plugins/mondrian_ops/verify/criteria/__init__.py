@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify.criteria.base import ColumnCriterion, WrittenCriterion
+from mondrian_ops.verify.criteria.counted import CountedCriterion
 from mondrian_ops.verify.criteria.distinct_diversity import DistinctDiversity
 from mondrian_ops.verify.criteria.entropy_diversity import EntropyDiversity
 from mondrian_ops.verify.criteria.k_anonymity import KAnonymity
@@ -41,6 +42,8 @@ def criteria_of(
     for column in job.sensitive:
         asked = (each.of(job, column, hierarchies, of_rows) for each in _OF_COLUMNS)
         yield from (each for each in asked if each is not None)
+        for key, criterion in job.criteria.items():
+            yield CountedCriterion(column, job, of_rows, key=key, asked=criterion)
 
 
 def _counts_rows(job: Job, rows_only: bool) -> bool:

@@ -1,0 +1,148 @@
+"""A privacy criterion of a package of its own: one class in one file, and an entry point.
+
+A package that has in its ``pyproject.toml``
+
+    [project.entry-points."mondrian_ops.criteria"]
+    beta_likeness = "beta_likeness:BetaLikeness"
+
+adds the section ``beta_likeness`` to every job: its options are read, checked and described as
+those of the job itself. A job with the section asks for the criterion on each sensitive column.
+docs/extend.md shows a whole one. DAG files import this module, so it needs the standard library
+only, and so should the file of a criterion: it imports numpy in its methods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from mondrian_ops.errors import JobError
+from mondrian_ops.job.options import Option, Options
+from mondrian_ops.job.sections import PRIVACY
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+GROUP = "mondrian_ops.criteria"
+"""The group of entry points."""
+
+
+class Counts(NamedTuple):
+    """How often the values of a sensitive column occur in some classes, and in all rows.
+
+    ``values`` (values,) are distinct and ascend; the first one is null and stands for what is
+    missing. ``whole`` (values,) int64 is above 0 for all but the first. ``classes``: (classes,
+    values) int64.
+    """
+
+    values: pa.Array[Any]
+    whole: NDArray[np.int64]
+    classes: NDArray[np.int64]
+
+
+class Criterion(Options, ABC):
+    """A requirement on the values of each sensitive column within every class.
+
+    A subclass is a frozen dataclass with slots, whose fields are options. ``holds`` is asked while
+    the rows are cut, with the counts of codes; classes that fail are joined with their neighbours.
+    ``measure`` is asked by the check of the release as written, with counts of the values that were
+    read back. So write the two apart from each other: an error in one is noticed by the other.
+    """
+
+    __slots__ = ()
+
+    title: ClassVar[str]
+    """Its name for people, such as ``β-likeness``."""
+    at_most: ClassVar[bool] = False
+    """Whether the number that is required is a ceiling, not a floor."""
+
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """The number that is required of every class."""
+
+    @property
+    def min_class_size(self) -> int:
+        """The minimum number of rows of a class that satisfies the criterion."""
+        return 1
+
+    @abstractmethod
+    def holds(self, counts: Counts) -> NDArray[np.bool_]:
+        """(classes,) whether each class satisfies the criterion."""
+
+    @abstractmethod
+    def measure(self, counts: Counts) -> NDArray[Any]:
+        """(classes,) the number that each class achieves, to be compared with `level`."""
+
+    @abstractmethod
+    def says(self, column: str) -> str:
+        """The criterion on a column and its numbers, in a few words for reports and errors."""
+
+    @abstractmethod
+    def means(self, columns: str) -> str:
+        """What it means for people, in a sentence about the sensitive ``columns``."""
+
+    def covers(self, earlier: Mapping[str, Any]) -> bool:
+        """Whether it promises no less than it did with ``earlier`` options, those of a release that
+        is to be replaced."""
+        return self.to_dict(complete=True) == earlier
+
+
+@cache
+def criteria() -> Mapping[str, EntryPoint]:
+    """The criteria of the packages that are installed here, by name.
+
+    Raises JobError where two packages give one name to different criteria.
+    """
+    from importlib.metadata import entry_points
+
+    found: dict[str, EntryPoint] = {}
+    for each in entry_points(group=GROUP):
+        first = found.setdefault(each.name, each)
+        if first.value != each.value:
+            raise JobError(
+                f"{each.name}: two packages add a criterion of this name, {first.value} and "
+                f"{each.value}; remove one of the packages"
+            )
+    return found
+
+
+@cache
+def sections() -> Mapping[str, Option]:
+    """The sections of these criteria, as options of a job.
+
+    Raises JobError where an entry point does not name a criterion.
+    """
+    return {name: _section(name, each) for name, each in criteria().items()}
+
+
+def _section(name: str, entry: EntryPoint) -> Option:
+    try:
+        model = entry.load()
+    except Exception as error:
+        raise JobError(
+            f"{name}: the package that adds this criterion cannot be imported "
+            f"({type(error).__name__} in {entry.value}); repair or remove it"
+        ) from error
+    if not (isinstance(model, type) and issubclass(model, Criterion)):
+        raise JobError(
+            f"{name}: {entry.value} is not a subclass of mondrian_ops.job.criterion.Criterion; "
+            "correct the entry point of its package"
+        )
+    if missing := sorted(model.__abstractmethods__):
+        raise JobError(f"{name}: {entry.value} lacks {', '.join(missing)}; add what is missing")
+    return Option(
+        f"Requires {model.title} of each sensitive column.",
+        title=model.title,
+        unset="no requirement",
+        name=name,
+        kind=model,
+        nullable=True,
+        form=PRIVACY,
+    )

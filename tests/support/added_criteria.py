@@ -1,0 +1,30 @@
+"""Criteria of packages, as if they were installed in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from mondrian_ops.job import criterion
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "extension"
+BETA_LIKENESS = {"beta_likeness": "beta_likeness:BetaLikeness"}
+
+
+@contextmanager
+def added(entries: Mapping[str, str] = BETA_LIKENESS) -> Iterator[None]:
+    """Packages that add criteria are installed: the value of the entry point of each, by name."""
+    found = {name: EntryPoint(name, value, criterion.GROUP) for name, value in entries.items()}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "path", [*sys.path, str(EXAMPLE)])
+        patched.setattr(criterion, "criteria", lambda: found)
+        criterion.sections.cache_clear()
+        try:
+            yield
+        finally:
+            criterion.sections.cache_clear()
