@@ -166,3 +166,10 @@ print(report["achieved"]["beta_likeness"] <= 0.5, sys.modules["beta_likeness"]._
     holds, module = said.split()
     assert holds == "True"
     assert Path(module) == place / Path(archive).stem / "beta_likeness.py"
+
+
+def test_the_documentation_shows_the_file_of_the_example() -> None:
+    pages = EXAMPLE.parents[1] / "docs" / "extend.md"
+    shown = pages.read_text("utf-8")
+    for file in EXAMPLE.glob("*.py"):
+        assert file.read_text("utf-8") in shown

@@ -3,8 +3,8 @@
 The zip contains the compiled kernels of every kind of machine that they are built for
 (:mod:`mondrian_ops.native.build`). No library can be loaded from a zip, so an executor unpacks it
 once, into a folder named after its content, and imports from there. Python can also run the zip,
-as the driver of an application (:mod:`mondrian_ops.spark_app`). The packages that add criteria
-(:mod:`mondrian_ops.job.criterion`) travel with it.
+as the driver of an application (:mod:`mondrian_ops.spark_app`). The modules of packages that extend
+this one (docs/extend.md) travel with it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _PACKAGE = "mondrian_ops"
 _NAME = re.compile(rf"{_PACKAGE}-\w+(\.zip)?")
 _SHIPPED = ("*.py", "*.pyi", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
+_EXTENDED = ("mondrian_ops.criteria", "mondrian_ops.stores")  # groups of entry points
 _ADDED = f"{_PACKAGE}_added-0.dist-info"  # the entry points of packages that travel along
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _WEEKS_S = 14 * 24 * 3600
@@ -61,30 +62,37 @@ def packed() -> str:
 
 
 def _added() -> dict[str, bytes]:
-    """The files of packages that add criteria, by their names in the zip, and their entry points.
+    """The files of packages that extend this one, by their names in the zip, and entry points.
 
     Of such a package its own modules travel, not what it depends on.
     """
-    from mondrian_ops.job.criterion import GROUP, criteria
+    from importlib.metadata import entry_points
 
-    files: dict[str, bytes] = {}
-    for entry in criteria().values():
-        top = entry.module.partition(".")[0]
-        spec = importlib.util.find_spec(top)
-        for folder in (spec and spec.submodule_search_locations) or ():
-            paths = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
-            files |= {
-                f"{top}/{path.relative_to(folder)}": path.read_bytes()
-                for path in paths
-                if "__pycache__" not in path.parts
-            }
-        if spec and not spec.submodule_search_locations and spec.origin:
-            files[f"{top}.py"] = Path(spec.origin).read_bytes()
+    files, listed = dict[str, bytes](), ""
+    for group in _EXTENDED:
+        listed += f"[{group}]\n"
+        for entry in sorted(entry_points(group=group)):
+            listed += f"{entry.name} = {entry.value}\n"
+            files |= _modules(entry.module.partition(".")[0])
     if files:
-        listed = "".join(f"{each.name} = {each.value}\n" for each in criteria().values())
-        files[f"{_ADDED}/entry_points.txt"] = f"[{GROUP}]\n{listed}".encode()
+        files[f"{_ADDED}/entry_points.txt"] = listed.encode()
         files[f"{_ADDED}/METADATA"] = f"Name: {_PACKAGE}_added\nVersion: 0\n".encode()
     return files
+
+
+def _modules(top: str) -> dict[str, bytes]:
+    """The files of a package or module that is installed here, by their names in the zip."""
+    spec = importlib.util.find_spec(top)
+    if spec is None or spec.origin is None:
+        return {}
+    if not spec.submodule_search_locations:
+        return {f"{top}.py": Path(spec.origin).read_bytes()}
+    return {
+        f"{top}/{path.relative_to(folder)}": path.read_bytes()
+        for folder in spec.submodule_search_locations
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def bootstrap() -> None:

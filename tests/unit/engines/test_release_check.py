@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from added_criteria import added
 from drawn_releases import CRITERIA, ILLS, job_of, releases
 from engines.in_process import InProcessEngine
 from hypothesis_profiles import examples
@@ -277,9 +278,17 @@ def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("buckets", [1, 3, 1024])
-@pytest.mark.parametrize("t", [0.2, 0.9])
+@pytest.mark.parametrize(
+    ("criterion", "fails"),
+    [
+        ({"t": 0.2}, True),
+        ({"t": 0.9}, False),
+        ({"beta_likeness": {"beta": 0.1}}, True),
+        ({"beta_likeness": {"beta": 50}}, False),
+    ],
+)
 def test_values_are_compared_with_those_of_the_whole_release(
-    tmp_path: Path, buckets: int, t: float
+    tmp_path: Path, buckets: int, criterion: dict[str, Any], fails: bool
 ) -> None:
     """Each of two sensitive columns with its own, whichever values a bucket has, in any order."""
     generator = np.random.default_rng(0)
@@ -295,11 +304,12 @@ def test_values_are_compared_with_those_of_the_whole_release(
         for _ in range(3)
     ]
     parts = [(table, pa.chunked_array([["p"] * 32])) for table in tables]
-    job = replace(job_of(parts, {"t": t}, False), sensitive=("s", "r"))
-    release = StagedRelease(tmp_path, job, parts)
-    expected = outcome(release.checked_here)
-    assert bool(expected[0].failures) is (t < 0.5)
-    assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=buckets)) == expected
+    with added():
+        job = replace(job_of(parts, criterion, False), sensitive=("s", "r"))
+        release = StagedRelease(tmp_path, job, parts)
+        expected = outcome(release.checked_here)
+        assert bool(expected[0].failures) is fails
+        assert outcome(lambda: release.checked_by(InProcessEngine(), buckets=buckets)) == expected
 
 
 def test_a_release_without_a_quasi_identifier_is_refused_before_it_is_counted(

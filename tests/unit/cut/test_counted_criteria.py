@@ -1,0 +1,192 @@
+"""Criteria that the kernels do not know: every class of every way of cutting satisfies them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from added_criteria import added
+from hypothesis_profiles import examples
+from mondrian_ops import anonymize
+from mondrian_ops.cut.criteria import counted as cut_counted
+from mondrian_ops.cut.criteria.counted import CountedCriterion
+from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.errors import JobError, UnattainableError
+from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.job import criterion
+from mondrian_ops.job.criterion import Counts, Criterion
+from mondrian_ops.job.job import Job
+from mondrian_ops.job.options import option
+from mondrian_ops.verify.criteria import counted as written_counted
+from mondrian_ops.verify.spread import SensitiveCount
+
+ILLS = ("flu", "cold", "ulcer", None)
+WAYS: dict[str, dict[str, Any]] = {
+    "mondrian": {},
+    "median": {"cut": "median"},
+    "gain": {"cut": "gain"},
+    "relaxed": {"relaxed": True},
+    "di_mondrian": {"algorithm": "di_mondrian"},
+}
+
+
+def greatest_beta(release: pa.Table) -> float:
+    """By the paper's definition."""
+    rows = release.to_pylist()
+    whole, classes = Counter(row["s"] for row in rows), defaultdict(Counter)
+    for row in rows:
+        classes[row["x"], row["y"]][row["s"]] += 1
+    return max(
+        (of_class[ill] / of_class.total()) / (whole[ill] / len(rows)) - 1
+        for of_class in classes.values()
+        for ill in whole
+    )
+
+
+@examples(40)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(8, 120),
+    st.sampled_from(list(WAYS)),
+    st.sampled_from([0.25, 1, 2.5]),
+    st.sampled_from([{}, {"l": 2}, {"t": 0.5}, {"entity_id": "who"}, {"entity_id": "who", "l": 2}]),
+    st.integers(1, 4),
+)
+def test_every_class_satisfies_it(seed, rows, way, beta, others, fragments):
+    random = np.random.default_rng(seed)
+    x = random.integers(0, 30, rows)
+    table = pa.table(
+        {
+            "x": x,
+            "y": random.integers(0, 9, rows),
+            "s": [ILLS[at] for at in (x // 8 + random.integers(0, 2, rows)) % len(ILLS)],
+            "who": [f"p{at}" for at in random.integers(0, rows, rows)],
+        }
+    )
+    job = {
+        "k": 3,
+        "quasi_identifiers": ["x", "y"],
+        "sensitive": ["s"],
+        "beta_likeness": {"beta": beta},
+        "partitioning": {"fragments": fragments},
+        **WAYS[way],
+        **others,
+    }
+    with added():
+        try:
+            release, report = anonymize(table, job)
+        except UnattainableError as error:
+            assert "β" not in str(error)  # all rows as one class have no gain
+            return
+    assert greatest_beta(release) <= beta + 1e-9
+    assert report["achieved"]["beta_likeness"] == pytest.approx(greatest_beta(release))
+    assert release.num_rows == rows
+
+
+@examples(100)
+@given(st.lists(st.lists(st.integers(0, 4), min_size=5, max_size=5), min_size=1, max_size=6))
+def test_what_holds_while_cutting_is_what_is_measured_as_written(table):
+    """Of codes and of values, which each have an order of their own; also in small steps."""
+    counts = np.array(table, np.int64)
+    counts = counts[counts.sum(axis=1) > 0]
+    if not len(counts):
+        return
+    values = pa.array(["a", "b", "c", "d"])
+    domain = SensitiveDomain("s", values, counts.sum(axis=0))
+    order = np.array([0, 3, 1, 4, 2])  # the values as they are written, first come, first
+    shuffled = counts[:, order]
+    classes, codes = np.nonzero(shuffled)
+    written = SensitiveCount(
+        values.take(pa.array(order[1:] - 1)),
+        *(classes, codes, shuffled[classes, codes], shuffled.sum(axis=0)),
+    )
+    with added():
+        job = Job.from_dict(
+            {
+                "k": 2,
+                "quasi_identifiers": ["q"],
+                "sensitive": ["s"],
+                "beta_likeness": {"beta": 0.75},
+            },
+            paths_required=False,
+        )
+    asked = job.criteria["beta_likeness"]
+    holds = CountedCriterion("s", asked).holds(counts, domain)
+    checked = written_counted.CountedCriterion("s", job, key="beta_likeness", asked=asked)
+    whole = SimpleNamespace(class_sizes=counts.sum(axis=1), sensitive={"s": written})
+    measured = checked.measure(whole)
+    assert holds.tolist() == [each <= 0.75 + 1e-9 for each in measured]
+    sizes = counts.sum(axis=1)
+    rows = np.repeat(np.tile(np.arange(5), len(counts)), counts.ravel())
+    index = np.random.default_rng(0).permutation(len(rows))
+    cut = Classes(np.argsort(index).astype(np.int32), np.cumsum(sizes) - sizes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cut_counted, "_MOST_COUNTS", 7)
+        patched.setattr(written_counted, "_MOST_COUNTS", 7)
+        assert checked.measure(whole).tolist() == measured.tolist()
+        in_steps = CountedCriterion("s", asked).satisfied(cut, rows[index], domain)
+    assert in_steps.tolist() == holds.tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Odd(Criterion):
+    """At least so many rows; what it returns can be spoiled."""
+
+    title = "odd"
+    rows: int = option(text="Rows.")
+    spoiled: str = option("", text="What is spoiled.")
+
+    @property
+    def level(self) -> float:
+        return self.rows
+
+    @property
+    def min_class_size(self) -> int:
+        return self.rows
+
+    def holds(self, counts: Counts) -> Any:
+        holds = counts.classes.sum(axis=1) >= self.rows
+        return holds[:0] if self.spoiled == "holds" else holds
+
+    def measure(self, counts: Counts) -> Any:
+        sizes = counts.classes.sum(axis=1).astype(float)
+        return sizes * np.nan if self.spoiled == "measure" else sizes
+
+    def says(self, column: str) -> str:
+        return f"{self.rows} rows for {column}"
+
+    def means(self, columns: str) -> str:
+        return "classes are large."
+
+
+def released(**odd: Any) -> tuple[pa.Table, dict[str, Any]]:
+    table = pa.table({"x": range(40), "s": [at % 3 for at in range(40)]})
+    job = {"k": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "odd": odd}
+    with added({"odd": f"{__name__}:Odd"}):
+        criterion.sections()
+        return anonymize(table, job)
+
+
+def test_the_minimum_size_of_its_classes_is_that_of_the_cutting():
+    release, report = released(rows=9)
+    assert min(Counter(release["x"].to_pylist()).values()) >= 9
+    assert report["achieved"]["odd"] >= 9
+
+
+def test_what_the_rows_as_a_whole_break_is_refused():
+    with pytest.raises(UnattainableError, match="41 rows for s, so no release can"):
+        released(rows=41)
+
+
+@pytest.mark.parametrize("spoiled", ["holds", "measure"])
+def test_a_criterion_that_answers_for_other_classes_is_refused(spoiled):
+    with pytest.raises(JobError, match=f"3 rows for s: {spoiled} must return a .* each of"):
+        released(rows=3, spoiled=spoiled)
