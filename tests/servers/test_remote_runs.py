@@ -16,9 +16,9 @@ from mapped_phases import run_mapped
 from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
 from mondrian_ops.errors import JobError, StorageError
-from mondrian_ops.publish import hdfs, s3
+from mondrian_ops.publish import hdfs, objects
 from mondrian_ops.series import waiting
-from mondrian_ops.stores.files import hdfs_client
+from mondrian_ops.stores.hdfs import hdfs_client
 
 ROWS = 3000
 
@@ -150,7 +150,7 @@ def test_a_retry_of_wrap_up_tidies_up_after_the_attempt_that_was_killed(store, s
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(s3, "_remove_leftovers", killed)
+        patch.setattr(objects, "_remove_leftovers", killed)
         patch.setattr(hdfs, "remove_tree", killed)
         pipeline.wrap_up(asked, work=work, summaries=summaries)
     left = [*store.names(), *store.names("out")]

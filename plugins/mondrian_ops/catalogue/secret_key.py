@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mondrian_ops.errors import StorageError
-from mondrian_ops.stores.files import sync
+from mondrian_ops.stores.local import sync
 from mondrian_ops.stores.regular_files import open_regular
 
 _DIGITS = re.compile(r"[0-9a-fA-F]{64}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.sdk.io.store import ObjectStore
 
-    from mondrian_ops.stores.hdfs import Hdfs
+    from mondrian_ops.stores.webhdfs import Hdfs
 
 schemes = ["hdfs", "webhdfs"]
 """The URL schemes for which Airflow calls :func:`get_fs`."""
@@ -26,7 +26,7 @@ def get_fs(conn_id: str | None, storage_options: Mapping[str, Any] | None = None
     """
     from mondrian_ops import stores
     from mondrian_ops.hooks.store_credentials import use_connections
-    from mondrian_ops.stores.hdfs import Hdfs
+    from mondrian_ops.stores.webhdfs import Hdfs
 
     use_connections()
     base = f"hdfs://{conn_id}@" if conn_id else "hdfs://"

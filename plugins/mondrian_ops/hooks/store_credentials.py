@@ -1,4 +1,4 @@
-"""The options of the stores HDFS and S3, from Airflow's connections."""
+"""The options of remote stores, from Airflow's connections."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from mondrian_ops import stores
 from mondrian_ops.errors import InputError
+from mondrian_ops.stores.remote import remote_store
+from mondrian_ops.stores.s3 import s3_endpoint
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-_DEFAULT = {"hdfs": "webhdfs_default", "s3": "aws_default"}
 _PORT = {"http": 9870, "https": 9871}
 
 
@@ -24,20 +25,25 @@ def use_connections() -> None:
 
 
 def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | None:
-    """The options of a connection of kind ``hdfs`` or ``s3``; ``conn_id`` None: the default one.
+    """The options of a connection for the store of this name; ``conn_id`` None: the default one.
 
-    For HDFS the keywords of :class:`mondrian_ops.stores.hdfs.Hdfs`, for S3 those of pyarrow's
-    ``S3FileSystem``. None if there is no such connection.
+    HDFS and S3 take them from their providers' hooks, the others from the connection's fields
+    (:meth:`mondrian_ops.stores.Store.from_connection`). None if there is no such connection.
 
     Raises:
         InputError: the connection lacks something, or its provider is not installed.
     """
-    name = conn_id or _DEFAULT[kind]
+    store = remote_store(kind)
+    name = conn_id or store.default_connection
+    if not name:
+        return None
     try:
         connection = BaseHook.get_connection(name)
     except AirflowNotFoundException:
         return None
-    return _hdfs_options(connection) if kind == "hdfs" else _s3_options(connection)
+    if kind == "hdfs":
+        return _hdfs_options(connection)
+    return _s3_options(connection) if kind == "s3" else store.from_connection(connection)
 
 
 def _hdfs_options(connection: Connection) -> dict[str, Any]:
@@ -79,16 +85,16 @@ def _in_kerberos_mode() -> bool:
     return bool(webhdfs._kerberos_security_mode)
 
 
-def _s3_options(connection: Connection) -> dict[str, Any]:
+def _s3_options(connection: Connection) -> Mapping[str, Any]:
     """By the Amazon provider if it is installed, else from the connection's own fields."""
     try:
         from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
     except ImportError:
-        return _s3_fields(connection)
+        return remote_store("s3").from_connection(connection)
     hook = AwsGenericHook(aws_conn_id=connection.conn_id, client_type="s3")
     options = _present(
         region=hook.region_name,
-        **stores.s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
+        **s3_endpoint(hook.conn_config.get_service_endpoint_url("s3")),
     )
     credentials = hook.get_session().get_credentials()
     if credentials is None:  # then Arrow looks where AWS's own tools look
@@ -99,26 +105,6 @@ def _s3_options(connection: Connection) -> dict[str, Any]:
         secret_key=frozen.secret_key,
         session_token=frozen.token,
     )
-
-
-def _s3_fields(connection: Connection) -> dict[str, Any]:
-    extra = connection.extra_dejson
-    of_service = extra.get("service_config", {}).get("s3", {})
-    options = _present(
-        access_key=connection.login or extra.get("aws_access_key_id"),
-        secret_key=connection.password or extra.get("aws_secret_access_key"),
-        session_token=extra.get("aws_session_token"),
-        region=extra.get("region_name"),
-        role_arn=extra.get("role_arn"),
-        external_id=extra.get("external_id"),
-        **stores.s3_endpoint(of_service.get("endpoint_url") or extra.get("endpoint_url")),
-    )
-    if "role_arn" in options and "access_key" in options:
-        raise InputError(
-            f"connection {connection.conn_id!r}: it has both a role and keys to assume it with; "
-            "install apache-airflow-providers-amazon, which supports that, or remove the keys"
-        )
-    return options
 
 
 def _present(**options: Any) -> dict[str, Any]:

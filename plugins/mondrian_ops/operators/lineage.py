@@ -6,10 +6,8 @@ it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import attr
 from airflow.providers.openlineage.extractors import OperatorLineage
@@ -22,13 +20,10 @@ from openlineage.client.facet_v2 import (
     tags_dataset,
 )
 
-from mondrian_ops.stores.locations import is_local, is_s3, local_path, remote_parts
-from mondrian_ops.stores.store_access import servers_of
+from mondrian_ops.stores.store import store_of
 
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
-
-_NAMENODE_PORT = 8020
 
 _PRIVACY = (
     *("k", "entity_id", "l", "diversity", "c", "l_width", "missing_sensitive", "t", "t_distance"),
@@ -69,18 +64,24 @@ def names_of(
 ) -> OperatorLineage[Any, Any]:
     """The lineage of a task that reads and writes these locations, before there is a report."""
     return OperatorLineage(
-        inputs=[InputDataset(*_dataset_name(str(location))) for location in inputs],
-        outputs=[OutputDataset(*_dataset_name(str(location))) for location in outputs],
+        inputs=[
+            InputDataset(*store_of(str(location)).lineage_name(str(location)))
+            for location in inputs
+        ],
+        outputs=[
+            OutputDataset(*store_of(str(location)).lineage_name(str(location)))
+            for location in outputs
+        ],
     )
 
 
 def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
     """The lineage of the release that has this report."""
     job = report["job"]
-    source = _dataset_name(job["input"])
+    source = store_of(job["input"]).lineage_name(job["input"])
     columns = list(_columns(report))
     release = OutputDataset(
-        *_dataset_name(job["output"]),
+        *store_of(job["output"]).lineage_name(job["output"]),
         facets={
             "schema": schema_dataset.SchemaDatasetFacet(
                 fields=[
@@ -104,27 +105,6 @@ def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
     return OperatorLineage(
         inputs=[InputDataset(*source, facets={"tags": _tags(roles, "raw")})], outputs=[release]
     )
-
-
-def _dataset_name(location: str) -> tuple[str, str]:
-    """Namespace and name, as OpenLineage's naming rules give them for a location."""
-    if is_local(location):
-        return "file", os.path.abspath(local_path(location))
-    base, path = remote_parts(location)
-    if is_s3(location):
-        return f"s3://{urlsplit(base).netloc.rpartition('@')[2]}", path.lstrip("/")
-    return f"hdfs://{_namenode(base)}", path
-
-
-def _namenode(base: str) -> str:
-    """Host and port of a NameNode, as clients of HDFS know it.
-
-    The port of a WebHDFS URL is another one, and a URL without a host means the default connection.
-    """
-    parts = urlsplit(base)
-    host = parts.hostname or min(str(urlsplit(url).hostname) for url in servers_of(base))
-    port = parts.port if parts.scheme == "hdfs" else None
-    return f"{host}:{port or _NAMENODE_PORT}"
 
 
 def _roles(report: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +30,7 @@ from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.outcome import now
 from mondrian_ops.stores.dataset_name import dataset_name
+from mondrian_ops.stores.store import store_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -361,9 +361,8 @@ def _noted(job: Job, work: publish.WorkDir, connection: sa.Connection) -> Intent
     """Note the intention to publish, with the drop's people."""
     from mondrian_ops.catalogue import people, publication
 
-    drop, output = work.read_json(_SKETCH), str(job.output)
-    if stores.is_local(output):
-        output = os.path.abspath(stores.local_path(output))
+    drop = work.read_json(_SKETCH)
+    output = store_of(str(job.output)).absolute(str(job.output))
     intention = publication.intend(
         connection, people.SCOPE, token=work.token, work=work.root, output=output, time=now()
     )

@@ -5,7 +5,7 @@ onto nothing, or the atomic exchange of two directories (``renameat2`` with ``RE
 Killed before this step, a process leaves the old release in place; killed after it, the new one,
 and the old one's files in the hidden working directory, to be removed. If the file system cannot
 exchange, one rename moves the old release aside and another puts the new one in its place; after a
-kill between the two, the next :func:`recover` puts the old release back.
+kill between the two, the next :meth:`LocalPublication.recover` puts the old release back.
 
 A publication holds a lock (``flock``) on the directory that contains the output. The end of the
 process releases it, even a kill.
@@ -19,14 +19,17 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mondrian_ops.errors import StorageError
 from mondrian_ops.publish import manifest
+from mondrian_ops.publish.publication import Progress, Publication
 from mondrian_ops.stores import private_folders
-from mondrian_ops.stores.files import exists, is_hidden, names_in, remove_tree, sync
+from mondrian_ops.stores.files import names_in, remove_tree
+from mondrian_ops.stores.local import exists, sync
+from mondrian_ops.stores.locations import is_hidden
 from mondrian_ops.stores.private_folders import Entry
 from mondrian_ops.stores.shared_folders import Folder
 
@@ -79,45 +82,50 @@ def _lock(directory: int, target: str) -> None:
             return
 
 
-def recover(target: str, _token: str = "") -> None:
-    """Put back a release that an unfinished publication moved aside.
+class LocalPublication(Publication):
+    """By a rename, or the exchange of two directories."""
 
-    It is removed if another one took its place, and stays where something else is there. What is
-    no release, or a link, was not moved aside by a publication, and stays.
-    """
-    above, name = os.path.split(target)
-    aside = _aside(name)
-    with suppress(FileNotFoundError, NotADirectoryError), private_folders.shared(above) as folder:
-        if not _may_be_release(_names(folder, aside)):
-            return
-        if _is_free(folder, name):
-            folder.rename(aside, folder, name)
-        elif manifest.NAME in (_names(folder, name) or ()):
-            folder.remove_own(aside)
+    def lock(self, target: str) -> AbstractContextManager[None]:
+        return publication_lock(target)
 
+    def recover(self, target: str, token: str = "") -> None:
+        """Put back a release that an unfinished publication moved aside.
 
-def refuse_unwritable(target: str) -> None:
-    """Raise StorageError if this process cannot make the release."""
-    ancestor = Path(target).parent
-    while not exists(ancestor):
-        ancestor = ancestor.parent
-    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
-        raise StorageError(
-            f"output: {ancestor} is not a directory this process may write to; "
-            "choose another `output`, or grant the permission"
-        )
+        It is removed if another one took its place, and stays where something else is there. What
+        is no release, or a link, was not moved aside by a publication, and stays.
+        """
+        above, name = os.path.split(target)
+        aside = _aside(name)
+        with (
+            suppress(FileNotFoundError, NotADirectoryError),
+            private_folders.shared(above) as folder,
+        ):
+            if not _may_be_release(_names(folder, aside)):
+                return
+            if _is_free(folder, name):
+                folder.rename(aside, folder, name)
+            elif manifest.NAME in (_names(folder, name) or ()):
+                folder.remove_own(aside)
 
+    def refuse_unwritable(self, target: str) -> None:
+        ancestor = Path(target).parent
+        while not exists(ancestor):
+            ancestor = ancestor.parent
+        if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
+            raise StorageError(
+                f"output: {ancestor} is not a directory this process may write to; "
+                "choose another `output`, or grant the permission"
+            )
 
-def place(staging: str, target: str, _token: str, _progress: object) -> None:
-    """Make a complete ``staging`` the release at ``target``; the one it replaces is removed."""
-    new, old = Path(staging), Path(target)
-    for name in names_in(staging):
-        if name.startswith("_"):  # a part was flushed before it had its name
-            sync(new / name)
-    sync(new)
-    _swap(staging, target)
-    sync(old.parent)
-    remove_tree(staging)  # which holds the old release now, if there was one
+    def place(self, staging: str, target: str, token: str, progress: Progress) -> None:
+        new, old = Path(staging), Path(target)
+        for name in names_in(staging):
+            if name.startswith("_"):  # a part was flushed before it had its name
+                sync(new / name)
+        sync(new)
+        _swap(staging, target)
+        sync(old.parent)
+        remove_tree(staging)  # which holds the old release now, if there was one
 
 
 def _names(folder: Folder, name: str) -> list[str] | None:

@@ -1,9 +1,9 @@
 """A release: its parts written, its directory published as a whole, and read back.
 
 How a release replaces the one before depends on what the store can do in one step: see
-:mod:`local_publication`, :mod:`hdfs_publication` and :mod:`s3_publication`. In all of them the old
-release stays until the new one is complete, and the next :func:`check_output` or :func:`publish`
-repairs what a killed process left behind.
+:mod:`~mondrian_ops.publish.local`, :mod:`~mondrian_ops.publish.hdfs` and
+:mod:`~mondrian_ops.publish.objects`. In all of them the old release stays until the new one is
+complete, and the next :func:`check_output` or :func:`publish` repairs what a killed process left.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import fnmatch
 import os
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import signature
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +24,13 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.data.column_types import as_declared, plain_schema
 from mondrian_ops.errors import InputError, StorageError
-from mondrian_ops.publish import hdfs, local, manifest, s3
+from mondrian_ops.publish import manifest
+from mondrian_ops.publish.publication import publication_of
 from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.documents import json_value
 from mondrian_ops.stores.files import (
-    exists,
     file_info,
     growing_file,
-    is_hidden,
     list_directory,
     names_in,
     read_file,
@@ -43,14 +40,12 @@ from mondrian_ops.stores.files import (
 )
 from mondrian_ops.stores.locations import (
     check_path,
-    is_local,
-    is_s3,
+    is_hidden,
     joined,
-    local_path,
     name_of,
-    remote_parts,
     shown,
 )
+from mondrian_ops.stores.store import store_of
 from mondrian_ops.tables.discovery import (
     data_files,
     file_format,
@@ -194,8 +189,8 @@ def check_output(input_url: str, output: str) -> None:
     check_path("input", input_url)
     check_path("output", output)
     target = _target(output)
-    publication = _publication_on(target)
-    with _locked(target):
+    publication = publication_of(target)
+    with publication.lock(target):
         publication.recover(target)
     _refuse_overlap(input_url, output, target)
     _refuse_occupied(target)
@@ -205,20 +200,11 @@ def check_output(input_url: str, output: str) -> None:
 def publication_lock(output: str) -> AbstractContextManager[None]:
     """Keep other processes from publishing to ``output``.
 
-    HDFS and S3 have no locks: of two concurrent publications there both may succeed. Raises
+    Remote stores have no locks: of two concurrent publications there both may succeed. Raises
     TimeoutError, which a retry may cure, if another process publishes for too long.
     """
-    return _locked(_target(output))
-
-
-def _locked(target: str) -> AbstractContextManager[None]:
-    return local.publication_lock(target) if is_local(target) else nullcontext()
-
-
-def _publication_on(target: str) -> ModuleType:
-    if is_local(target):
-        return local
-    return s3 if is_s3(target) else hdfs
+    target = _target(output)
+    return publication_of(target).lock(target)
 
 
 def publish(
@@ -240,15 +226,15 @@ def publish(
         refuse: called under the publication lock; raises if ``staging`` must not replace the
             current release.
         progress: called with the number of parts that are copied, and of all, where the store
-            copies them (S3).
+            copies them (S3 and its like).
 
     Raises:
         StorageError: the staging directory vanished, or the output is something else.
         TimeoutError: another process publishes beside it for too long.
     """
     target = _target(output)
-    publication = _publication_on(target)
-    with _locked(target):
+    publication = publication_of(target)
+    with publication.lock(target):
         publication.recover(target, token)
         if token and published(output, token):
             remove_tree(staging)
@@ -341,7 +327,7 @@ class ReleaseFile:
 def read_release(path: str) -> Iterator[ReleaseFile]:
     """Each data file of a release, or of any directory, file or glob.
 
-    On S3, the files of a release are those that its ``_SUCCESS`` names.
+    On object stores, the files of a release are those that its ``_SUCCESS`` names.
 
     Raises:
         InputError: nothing is there, or a file that ``_SUCCESS`` names is missing.
@@ -363,15 +349,12 @@ def _release_files(path: str, root: str) -> list[str]:
                 f"{shown(file)}: missing, though _SUCCESS names it; the release is damaged, or "
                 "was replaced while it was read"
             )
-    return named if is_s3(path) else files
+    return named if publication_of(path).manifest_tells else files
 
 
 def _target(output: str) -> str:
-    if is_local(output):
-        # Symbolic links are followed: exchanging a link itself would leave its target as it was.
-        target = str(Path(local_path(output)).resolve())
-    else:
-        target = "".join(remote_parts(output))
+    # Symbolic links are followed: exchanging a link itself would leave its target as it was.
+    target = store_of(output).real(output)
     if not name_of(target):
         raise StorageError(
             "output: the root of the file system cannot be a release; name a directory below it"
@@ -399,7 +382,7 @@ def _refuse_occupied(target: str) -> None:
     names = _names_in(target)
     if names is None:
         return
-    is_begun = is_s3(target) and s3.MARKER in names  # and left to be resumed
+    is_begun = publication_of(target).is_begun(names)
     if names and not is_begun and not _is_release(target):
         raise StorageError(
             f"output: {shown(target)} holds something that is not a release; {remedy}"
@@ -414,16 +397,10 @@ def _refuse_occupied(target: str) -> None:
 
 def _names_in(target: str) -> list[str] | None:
     """The names in a directory; None where there is nothing at all."""
-    if is_local(target):
-        if not exists(target):
-            return None
-        is_directory = Path(target).is_dir()
-    else:
-        existing = file_info(target)
-        if existing is None:
-            return None
-        is_directory = existing.is_directory
-    if not is_directory:
+    existing = file_info(target)
+    if existing is None:
+        return None
+    if not existing.is_directory:
         raise StorageError(
             f"output: {shown(target)} is a file, not a release; "
             "choose another `output`, or remove it yourself"

@@ -6,7 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from mondrian_ops.publish.workdir import FRAGMENTS, WorkDir
-from mondrian_ops.stores.files import NewFile, names_in
+from mondrian_ops.stores.files import names_in
+from mondrian_ops.stores.store import store_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +81,7 @@ class _Stream:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         import pyarrow.ipc as ipc
 
-        self.file = NewFile(path)
+        self.file = store_of(path).new_file(path)
         self._writer = ipc.new_stream(self.file.sink, schema)
         self._gathered: list[pa.Table] = []
         self._bytes = 0.0

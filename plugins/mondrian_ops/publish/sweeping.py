@@ -8,16 +8,16 @@ somebody who may write beside an output cannot have anything else removed. No li
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.publish.workdir import Owner, WorkDir, is_work_path
-from mondrian_ops.stores.files import is_hidden, last_change, list_directory
-from mondrian_ops.stores.locations import is_local, joined, local_path, shown
-from mondrian_ops.stores.private_folders import is_own, is_work_name
+from mondrian_ops.stores.files import last_change
+from mondrian_ops.stores.locations import is_hidden, joined, shown
+from mondrian_ops.stores.private_folders import is_work_name
+from mondrian_ops.stores.store import store_of
 
 ANOTHERS = "of another user"
 
@@ -91,14 +91,11 @@ def directories_below(folder: str, is_wanted: Callable[[str], bool]) -> Iterator
 
 def is_anothers(directory: str) -> bool:
     """Whether a private directory is another user's; a remote store has checked who may read it."""
-    return is_local(directory) and not is_own(local_path(directory))
+    return store_of(directory).is_anothers(directory)
 
 
 def _directories_in(directory: str) -> list[str]:
     try:
-        if not is_local(directory):
-            return [item.name for item in list_directory(directory) if item.is_directory]
-        with os.scandir(local_path(directory)) as scanned:
-            return sorted(item.name for item in scanned if item.is_dir(follow_symlinks=False))
+        return store_of(directory).directories(directory)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []  # gone meanwhile, or another user's

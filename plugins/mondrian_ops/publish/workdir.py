@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,7 +11,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from mondrian_ops.errors import StorageError
@@ -21,7 +19,6 @@ from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.documents import json_value
 from mondrian_ops.stores.files import (
     exists,
-    file_info,
     make_directory,
     make_private,
     names_in,
@@ -41,8 +38,8 @@ from mondrian_ops.stores.locations import (
     parent_of,
     shown,
 )
-from mondrian_ops.stores.regular_files import mapped
 from mondrian_ops.stores.shared_folders import by_handle
+from mondrian_ops.stores.store import store_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,17 +74,13 @@ def work_path(output: str, run_id: str) -> str:
     Raises JobError if no file can have the output's path, or its last name is too long.
     """
     check_path("output", output, len(f".{_suffix(run_id)}"))
-    if is_local(output):
-        target = Path(local_path(output)).resolve()
-        return str(target.with_name(f".{target.name}{_suffix(run_id)}"))
-    return joined(parent_of(output), f".{name_of(output)}{_suffix(run_id)}")
+    target = store_of(output).real(output)
+    return joined(parent_of(target), f".{name_of(target)}{_suffix(run_id)}")
 
 
 def output_of(path: str) -> str:
     """The output for which :func:`work_path` returned ``path``, with symbolic links followed."""
     name = name_of(path)[1:].rpartition(".mondrian_ops-")[0]
-    if is_local(path):
-        return str(Path(path).with_name(name))
     return joined(parent_of(path), name)
 
 
@@ -150,15 +143,15 @@ class WorkDir:
     def __init__(self, path: str, attempt: str | None = None) -> None:
         check_writing(path)
         self.root = path
+        self._store = store_of(path)
         self._attempt = attempt
 
     @classmethod
     def attach(cls, path: str) -> WorkDir:
         """The working directory with the attempt that owns it now; what was kept is put back."""
         directory = cls(path, cls(path).token)
-        if is_local(path):
-            with suppress(FileNotFoundError):
-                private_folders.move(directory.path(_KEPT), directory.staging)
+        with suppress(FileNotFoundError):
+            directory._store.move(directory.path(_KEPT), directory.staging)
         return directory
 
     def create(self, owner: Owner | None = None) -> None:
@@ -228,30 +221,14 @@ class WorkDir:
 
     def _hold(self) -> None:
         """Lock the directory; a store or file system without locks gets none."""
-        if not is_local(self.root):
-            return
-        _HELD[self.root] = self._opened()
-        with suppress(OSError):
-            fcntl.flock(_HELD[self.root], fcntl.LOCK_SH | fcntl.LOCK_NB)
-
-    def _opened(self) -> int:
-        return private_folders.open_handle(local_path(self.root), os.O_RDONLY | os.O_DIRECTORY)
+        handle = self._store.hold(self.root)
+        if handle is not None:
+            _HELD[self.root] = handle
 
     @property
     def is_held(self) -> bool:
         """Whether a living process holds the directory, as far as its file system tells."""
-        if not is_local(self.root):
-            return False
-        handle = self._opened()
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        finally:
-            os.close(handle)
-        return False
+        return self._store.is_held(self.root)
 
     @property
     def is_begun(self) -> bool:
@@ -271,9 +248,8 @@ class WorkDir:
 
         Until then, a stale attempt fails instead of publishing it.
         """
-        if is_local(self.root):
-            with suppress(FileNotFoundError):
-                private_folders.move(self.staging, self.path(_KEPT))
+        with suppress(FileNotFoundError):
+            self._store.move(self.staging, self.path(_KEPT))
 
     def give_up(self) -> None:
         """Remove the directory, unless it belongs to an attempt that another process started."""
@@ -284,9 +260,8 @@ class WorkDir:
 
     def _withdraw(self) -> None:
         """Rename the release first, so that a stale attempt fails instead of publishing half."""
-        if is_local(self.root):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                private_folders.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._store.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
 
     def remove_fragments(self) -> None:
         """Remove copied and scattered rows and the counts, which nobody needs after the check.
@@ -384,7 +359,7 @@ class WorkDir:
 
     def is_written(self, path: str) -> bool:
         """Whether a part of the release is there."""
-        return exists(local_path(path)) if is_local(path) else file_info(path) is not None
+        return exists(path)
 
     def write_persons(
         self, digest: str, persons: pa.ChunkedArray, signatures: pa.Array | None = None
@@ -426,7 +401,9 @@ class WorkDir:
         if not is_local(self.root):
             return tempfile.TemporaryFile()
         with self.vanished_as_error():
-            handle = self._opened()
+            handle = private_folders.open_handle(
+                local_path(self.root), os.O_RDONLY | os.O_DIRECTORY
+            )
             try:
                 # The dot: tempfile opens no link, as which the path of a handle counts.
                 return tempfile.TemporaryFile(dir=f"{by_handle(handle)}/.")
@@ -467,13 +444,11 @@ class WorkDir:
 
     def read_arrow(self, name: str) -> pa.Table:
         """The table that :meth:`write_arrow` wrote; a local file is mapped into memory."""
-        import pyarrow as pa
         import pyarrow.ipc as ipc
 
         path = self.path(name)
         with self.vanished_as_error():
-            source = mapped(path) if is_local(path) else pa.py_buffer(read_file(path))
-            return ipc.open_stream(source).read_all()
+            return ipc.open_stream(self._store.arrow_source(path)).read_all()
 
     @contextmanager
     def vanished_as_error(self) -> Iterator[None]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from pathlib import Path
 
 from mondrian_ops import stores
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.stores.dataset_name import dataset_name, day_digits
-from mondrian_ops.stores.locations import remote_parts
+from mondrian_ops.stores.locations import parts_of
+from mondrian_ops.stores.store import store_of
 from mondrian_ops.tables.discovery import lies_in
 
 COUNTERFEITS = "_counterfeits.parquet"
@@ -41,9 +41,10 @@ def name_of_series(output: str) -> str:
 
 def is_one_series(one: str, other: str) -> bool:
     """Whether two names are of one series, however they call its store, or the way to it."""
-    if one == other or stores.is_local(one) or stores.is_local(other):
-        return one == other
-    if remote_parts(one)[1] != remote_parts(other)[1]:
+    if one == other:
+        return True
+    (one_base, one_path), (other_base, other_path) = parts_of(one), parts_of(other)
+    if not (one_base and other_base) or one_path != other_path:
         return False
     with suppress(InputError):  # this process does not know the servers of one
         return lies_in(one, other)
@@ -58,7 +59,7 @@ def is_same_night(one: str, other: str) -> bool:
 def label_of(output: str) -> str:
     """The digits of an output's dates, which sort as its nights do; empty without a date."""
     place = place_of(output)
-    return " ".join(day_digits(place[len(_store_of(place)) :]))
+    return " ".join(day_digits(place[len(parts_of(place)[0]) :]))
 
 
 def output_of(job: Job) -> str:
@@ -68,9 +69,7 @@ def output_of(job: Job) -> str:
 
 def place_of(output: str) -> str:
     """The output as another process finds it, in one spelling."""
-    if stores.is_local(output):
-        return str(Path(stores.local_path(output)).resolve())
-    return "".join(remote_parts(output))
+    return store_of(output).real(output)
 
 
 def outputs_beside(output: str) -> list[str]:
@@ -89,12 +88,8 @@ def outputs_beside(output: str) -> list[str]:
 
 def _without_dates(place: str) -> str:
     """A place with ``*`` for its dates; one in the name of its bucket is no date of a night."""
-    store = _store_of(place)
+    store = parts_of(place)[0]
     return store + dataset_name(place[len(store) :])
-
-
-def _store_of(place: str) -> str:
-    return "" if stores.is_local(place) else remote_parts(place)[0]
 
 
 def _dated(folder: str) -> list[str]:

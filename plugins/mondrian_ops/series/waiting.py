@@ -14,17 +14,15 @@ import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops import catalogue, stores
-from mondrian_ops.errors import StorageError
-from mondrian_ops.stores import private_folders
 from mondrian_ops.stores.access_policy import check_writing
-from mondrian_ops.stores.files import hdfs_client, make_private, new_file, remove_file, sync
-from mondrian_ops.stores.locations import WAITING, is_s3
+from mondrian_ops.stores.files import make_private, new_file, remove_file
+from mondrian_ops.stores.locations import WAITING
+from mondrian_ops.stores.store import store_of
 
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
@@ -54,15 +52,11 @@ def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     for each in (directory.rpartition("/")[0], directory):
         with suppress(FileExistsError):
             make_private(each)
-        _keep_private(each)
+        store_of(each).keep_private(each)
     with new_file(file, durable=True) as sink, pq.ParquetWriter(sink, schema) as writer:
         for table in tables:
             writer.write_table(table)
-    if stores.is_local(file):
-        path = stores.local_path(file)
-        private_folders.keep_private(path)
-        for above in list(Path(path).parents)[:3]:  # or a power failure loses the name of the file
-            sync(above)
+    store_of(file).keep_file(file, 3)  # or a power failure loses the name of the file
 
 
 def remove_used(series: str, number: int, files: Iterable[str]) -> None:
@@ -73,25 +67,3 @@ def remove_used(series: str, number: int, files: Iterable[str]) -> None:
             found = _NAME.fullmatch(name)
             if found is not None and int(found[1]) <= number and name not in own:
                 remove_file(stores.joined(directory, name))
-
-
-def _keep_private(directory: str) -> None:
-    """Raise StorageError if a directory is not this user's, or a link; make it private.
-
-    S3 has no owners.
-    """
-    if stores.is_local(directory):
-        private_folders.keep_private(stores.local_path(directory))
-    elif not is_s3(directory):
-        _make_private_on_hdfs(directory)
-
-
-def _make_private_on_hdfs(directory: str) -> None:
-    """HDFS leaves the mode of a directory that is there already, such as a restored one."""
-    try:
-        hdfs_client(directory).chmod(stores.filesystem(directory)[1], "700")
-    except PermissionError:
-        raise StorageError(
-            f"{stores.shown(directory)}: belongs to another user, so rows that wait would not be "
-            "private there; make this user its owner"
-        ) from None

@@ -23,7 +23,10 @@ from mondrian_ops.stores.locations import use_home as use_home
 from mondrian_ops.stores.policies import output_rules as output_rules
 from mondrian_ops.stores.policies import policies_of as policies_of
 from mondrian_ops.stores.policies import use_policies as use_policies
+from mondrian_ops.stores.store import FileInfo as FileInfo
+from mondrian_ops.stores.store import NewFile as NewFile
+from mondrian_ops.stores.store import Store as Store
+from mondrian_ops.stores.store import store_of as store_of
 from mondrian_ops.stores.store_access import look_up_with as look_up_with
 from mondrian_ops.stores.store_access import options_of as options_of
-from mondrian_ops.stores.store_access import s3_endpoint as s3_endpoint
 from mondrian_ops.stores.store_access import use_options as use_options

@@ -33,7 +33,7 @@ from mondrian_ops.stores.locations import (
     home,
     is_local,
     local_path,
-    remote_parts,
+    parts_of,
     shown,
 )
 
@@ -279,7 +279,7 @@ def _below(place: tuple[str, PurePosixPath], roots: Iterable[str]) -> tuple[str,
 def _store_and_path(url: str) -> tuple[str, PurePosixPath]:
     """Scheme, connection and authority of a location (empty if it is local), and its path."""
     if not is_local(url):
-        base, path = remote_parts(url)
+        base, path = parts_of(url)
         return base, PurePosixPath(path)
     # Two slashes at the beginning mean one to the system, but not to PurePosixPath.
     return "", PurePosixPath("/" + os.path.realpath(local_path(url)).lstrip("/"))

@@ -13,8 +13,9 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.job.options import options_of, shown
 from mondrian_ops.stores import documents
 from mondrian_ops.stores.access_policy import check_location
-from mondrian_ops.stores.locations import in_full, is_s3, resolved, with_connection
+from mondrian_ops.stores.locations import in_full, resolved, with_connection
 from mondrian_ops.stores.regular_files import content_within
+from mondrian_ops.stores.store import store_of
 
 _LOCATIONS = ("input", "output")
 
@@ -70,7 +71,7 @@ def read_job(path: str) -> dict[str, Any]:
 def with_connections(job: Job, spark: str | None, storage: str | None) -> Job:
     """The job with ``spark.connection`` replaced, and ``storage`` in each URL that names none.
 
-    Raises JobError if such URLs are of both HDFS and S3, InputError if one has an unknown scheme.
+    Raises JobError if such URLs are of several stores, InputError if one has an unknown scheme.
     """
     if spark:
         job = replace(job, spark=replace(job.spark, connection=spark))
@@ -79,10 +80,11 @@ def with_connections(job: Job, spark: str | None, storage: str | None) -> Job:
     given = {name: getattr(job, name) for name in _LOCATIONS if getattr(job, name)}
     urls = {name: with_connection(url, storage) for name, url in given.items()}
     changed: dict[str, Any] = {name: url for name, url in urls.items() if url != given[name]}
-    if len({is_s3(url) for url in changed.values()}) > 1:
+    if len(kinds := {store_of(url).name: None for url in changed.values()}) > 1:
         raise JobError(
-            f"storage_conn_id: {', '.join(changed)} lie on HDFS and on S3, which no connection "
-            "reaches both; name a connection in each URL, such as s3://CONNECTION@BUCKET/KEY"
+            f"storage_conn_id: {', '.join(changed)} lie on different stores ({', '.join(kinds)}), "
+            "which no connection reaches all; name a connection in each URL, such as "
+            "s3://CONNECTION@BUCKET/KEY"
         )
     return replace(job, **changed)
 

@@ -1,14 +1,9 @@
-"""Where data lies: paths and URLs, and the file systems behind them.
+"""Where data lies: what the texts of paths and URLs say, before any file is touched.
 
-A location is a plain path, a ``file://`` URL, or a URL of a remote store::
-
-    hdfs://[CONNECTION@]NAMENODE[:PORT]/PATH     HDFS, over WebHDFS
-    webhdfs://[CONNECTION@]HOST:PORT/PATH        HDFS, by the HTTP address of its NameNode
-    swebhdfs://…                                 the same over HTTPS
-    s3://[CONNECTION@]BUCKET/KEY                 S3 and what speaks its protocol
-
-The part before ``@`` names an Airflow connection. It is not secret, but logs and errors leave it
-out (:func:`shown`). A relative path starts at the :func:`home`.
+A location is a plain path, a ``file://`` URL, or a URL of a remote store such as
+``s3://[CONNECTION@]BUCKET/KEY`` (each store's module says what its URLs are). The part before ``@``
+names an Airflow connection. It is not secret, but logs and errors leave it out (:func:`shown`). A
+relative path starts at the :func:`home`.
 """
 
 from __future__ import annotations
@@ -17,25 +12,21 @@ import os
 import posixpath
 import re
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, cast
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from mondrian_ops.errors import InputError, JobError
-from mondrian_ops.stores import store_access
+from mondrian_ops.stores.store import URL, find_store, scheme_of, store_of
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 _WILDCARD = re.compile(r"[*?[]")
 WAITING = ".mondrian_waiting"
 """The name of the directories with rows that wait for a night of a series."""
 _WAITING_BELOW = re.compile(rf"(/{re.escape(WAITING)}/)(.*)", re.DOTALL)
 _DIGEST = re.compile(r"[0-9a-f]{8,}")
-_MAX_NAME_BYTES = 255  # of the file systems of Linux, and of HDFS
-_MAX_PATH_BYTES = 4095
-_MAX_KEY_BYTES = 1024  # of S3, where a name has no limit of its own
 
 _HOME_VARIABLE = "AIRFLOW__MONDRIAN_OPS__HOME"
 _home: str | None = None
@@ -65,7 +56,7 @@ def resolved(url: str) -> str:
 
 def in_full(url: str) -> str:
     """The location as an error names it: a relative path with the directory where it starts."""
-    return url if _URL.match(url) else os.path.join(home(), url)
+    return url if URL.match(url) else os.path.join(home(), url)
 
 
 def is_local(url: str) -> bool:
@@ -74,21 +65,7 @@ def is_local(url: str) -> bool:
     Raises:
         InputError: the URL's scheme is not available.
     """
-    match = _URL.match(url)
-    if match is None or match[1].lower() == "file":
-        return True
-    if match[1].lower() not in store_access.SCHEMES:
-        remote = ", ".join(f"{scheme}://" for scheme in store_access.SCHEMES)
-        raise InputError(
-            f"{shown(url)}: the scheme {match[1]!r} is not available; give a local path, or a URL "
-            f"that starts with file://, {remote}"
-        )
-    return False
-
-
-def is_s3(url: str) -> bool:
-    """Whether it is on S3, where nothing can be renamed."""
-    return not is_local(url) and url.lower().startswith("s3://")
+    return store_of(url) is find_store("file")
 
 
 def local_path(url: str) -> str:
@@ -97,9 +74,12 @@ def local_path(url: str) -> str:
     Raises:
         InputError: it is not on the local file system.
     """
-    if not is_local(url):
+    if URL.match(url) is None:
+        return os.fspath(url)
+    if scheme_of(url) != "file":
+        store_of(url)  # raises for a scheme that is not available
         raise InputError(f"{shown(url)}: not on the local file system; give a local path")
-    return unquote(urlsplit(url).path) if _URL.match(url) else os.fspath(url)
+    return unquote(urlsplit(url).path)
 
 
 def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
@@ -107,7 +87,7 @@ def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
 
     ``suffix_bytes`` is what the names of working files add to the last name.
     """
-    path = local_path(url) if is_local(url) else remote_parts(url)[1]
+    store, path = store_of(url), parts_of(url)[1]
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
@@ -118,12 +98,12 @@ def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
         )
     names = encoded.rstrip(b"/").split(b"/")
     longest = max(len(names[-1]) + suffix_bytes, *map(len, names))
-    if longest > _MAX_NAME_BYTES and not is_s3(url):
+    if longest > store.max_name_bytes and store.max_name_bytes < store.max_path_bytes:
         raise JobError(
-            f"{option}: a name in the path is longer than {_MAX_NAME_BYTES - suffix_bytes} bytes; "
-            "choose a shorter one"
+            f"{option}: a name in the path is longer than {store.max_name_bytes - suffix_bytes} "
+            "bytes; choose a shorter one"
         )
-    most = (_MAX_KEY_BYTES if is_s3(url) else _MAX_PATH_BYTES) - suffix_bytes
+    most = store.max_path_bytes - suffix_bytes
     if len(encoded) > most:
         raise JobError(f"{option}: the path is longer than {most:,} bytes; choose a shorter one")
 
@@ -135,7 +115,7 @@ def has_wildcard(path: str) -> bool:
 
 def before_wildcard(pattern: str) -> str:
     """The directory that all matches lie below; all of a location without a wildcard."""
-    base, path = ("", local_path(pattern)) if is_local(pattern) else remote_parts(pattern)
+    base, path = parts_of(pattern)
     names = takewhile(lambda name: not has_wildcard(name), PurePosixPath(path).parts)
     return base + str(PurePosixPath(*names))
 
@@ -147,55 +127,52 @@ def shown(url: str) -> str:
     knows it knows where the next night will look for a file.
     """
     url = _WAITING_BELOW.sub(lambda found: found[1] + _DIGEST.sub("…", found[2]), url)
-    match = _URL.match(url)
+    match = URL.match(url)
     if match is None:
         return url
-    return f"{match[1]}://{match[2].rpartition('@')[2]}{match[3]}"
+    store = find_store(match[1])
+    authority = match[2].rpartition("@")[2] if store is None else store.split_authority(match[2])[1]
+    return f"{match[1]}://{authority}{match[3]}"
+
+
+def is_hidden(name: str) -> bool:
+    """Whether dataset readers leave out a file or directory of this name."""
+    return name.startswith(("_", "."))
 
 
 def with_connection(url: str, conn_id: str) -> str:
     """The location, reached through a connection if it is remote and names none itself."""
-    match = _URL.match(url)
-    if is_local(url) or match is None or "@" in match[2]:
+    store, match = store_of(url), URL.match(url)
+    if is_local(url) or match is None or store.split_authority(match[2])[0]:
         return url
     return f"{match[1]}://{conn_id}@{match[2]}{match[3]}"
 
 
 def joined(url: str, *names: str) -> str:
     """The location with these names below another location."""
-    if is_local(url):
-        return str(Path(local_path(url), *names))
-    base, path = remote_parts(url)
-    return "/".join([base + path.rstrip("/"), *names])
+    return store_of(url).joined(url, *names)
 
 
 def parent_of(url: str) -> str:
-    """The directory in which a remote location lies."""
-    base, path = remote_parts(url)
+    """The directory in which a location lies."""
+    base, path = parts_of(url)
     return base + posixpath.dirname(path)
 
 
 def name_of(url: str) -> str:
     """The last name of a location; empty for the root of a store."""
-    return posixpath.basename(local_path(url) if is_local(url) else remote_parts(url)[1])
+    return posixpath.basename(parts_of(url)[1])
 
 
-def remote_parts(url: str) -> tuple[str, str]:
-    """The scheme and authority of a remote URL, and its path without double or trailing slashes."""
-    match = cast("re.Match[str]", _URL.match(url))
-    return f"{match[1].lower()}://{match[2]}", posixpath.normpath("/" + match[3].lstrip("/"))
+def parts_of(url: str) -> tuple[str, str]:
+    """The scheme and authority of a remote URL and its path; nothing and a local path."""
+    return store_of(url).parts(url)
 
 
 def filesystem(url: str) -> tuple[pa_fs.FileSystem, str]:
-    """The file system of a location, and its path there.
+    """Arrow's file system of a location, and its path there.
 
     Raises:
         InputError: the scheme is not available, or it is unknown how to reach the store.
     """
-    if is_local(url):
-        import pyarrow.fs as pa_fs
-
-        return pa_fs.LocalFileSystem(), local_path(url)
-    base, path = remote_parts(url)
-    bucket = base.rpartition("/")[2].rpartition("@")[2] if is_s3(url) else ""
-    return store_access.connected(base), (bucket + path).rstrip("/") or "/"
+    return store_of(url).arrow(url)

@@ -19,11 +19,10 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from mondrian_ops.errors import HierarchyError, InputError, JobError
 from mondrian_ops.job.policy import (
@@ -31,17 +30,18 @@ from mondrian_ops.job.policy import (
     Policies,
     Policy,
 )
-from mondrian_ops.stores import documents, store_access
+from mondrian_ops.stores import documents
 from mondrian_ops.stores.locations import (
     before_wildcard,
     has_wildcard,
     is_local,
     local_path,
-    remote_parts,
+    parts_of,
     resolved,
     shown,
 )
 from mondrian_ops.stores.regular_files import open_regular
+from mondrian_ops.stores.store import store_of
 
 if TYPE_CHECKING:
     from mondrian_ops.job.job import Job
@@ -186,7 +186,7 @@ def _places_of(locations: Iterable[str]) -> list[_Place]:
 def _places(url: str) -> Iterator[_Place]:
     """The forms of a location: as it is written, and with links followed or escapes decoded."""
     if not is_local(url):
-        base, path = remote_parts(url)
+        base, path = parts_of(url)
         for form in {path, posixpath.normpath(unquote(path))}:
             yield _Place(base, _names(form))
         return
@@ -240,16 +240,4 @@ def _ends(pattern: str) -> tuple[str, str]:
 def _on_one_store(one: str, other: str) -> bool:
     if one == other or not (one and other):
         return one == other
-    return not _servers(one).isdisjoint(_servers(other))
-
-
-def _servers(base: str) -> set[str]:
-    """The bucket, or the hosts, however the URL calls them."""
-    scheme, _, authority = base.partition("://")
-    authority = authority.rpartition("@")[2]
-    if scheme == "s3":
-        return {f"s3://{authority}"}
-    hosts = {urlsplit(f"//{authority}").hostname}
-    with suppress(InputError):  # unknown servers cannot be read from either
-        hosts |= {urlsplit(server).hostname for server in store_access.servers_of(base)}
-    return {f"hdfs://{host}" for host in hosts}
+    return not store_of(one).known_as(one).isdisjoint(store_of(other).known_as(other))

@@ -1,40 +1,45 @@
 """How to reach a remote store: by its URL, an Airflow connection or the environment.
 
-Inside Airflow, the function given to :func:`look_up_with` looks up connections. Outside, the AWS
-environment variables apply to S3, and to HDFS ``MONDRIAN_OPS_WEBHDFS`` (the NameNodes' HTTP
-addresses, separated by commas) and ``HADOOP_USER_NAME``. A Spark executor has neither: there,
-:func:`use_options` takes the options that :func:`options_of` returned in the driver.
+Inside Airflow, the function given to :func:`look_up_with` looks up connections. Outside, each store
+has environment variables of its own. A Spark executor has neither: there, :func:`use_options` takes
+the options that :func:`options_of` returned in the driver.
 """
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mondrian_ops.errors import InputError
+from mondrian_ops.stores.store import find_store, store_of
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
-SCHEMES = ("hdfs", "webhdfs", "swebhdfs", "s3")
-WEBHDFS_VARIABLE = "MONDRIAN_OPS_WEBHDFS"
-
 Options = Mapping[str, Any]
 LookUp = Callable[[str, str | None], Options | None]
-"""The options of a connection: of kind ``hdfs`` or ``s3``, by name or (None) the default one."""
+"""The options of a connection: for a store's name, by the connection's or (None) the default."""
 
-_BASE = re.compile(r"([a-z0-9+.-]+)://(?:([^@]*)@)?(.*)", re.IGNORECASE)
 
-# Timeouts in seconds; a delayed open sends a small file in one request instead of three.
-_S3_DEFAULTS = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
+class _Remote(Protocol):
+    """A remote store, as it is asked here."""
+
+    def __hash__(self) -> int:
+        """Of the one object that serves its schemes."""
+
+    def options(self, base: str) -> Options:
+        """How to reach a scheme and authority."""
+
+    def connect(self, options: Options) -> pa_fs.FileSystem:
+        """The file system that is reached so."""
+
+
+_BASE = re.compile(r"([a-z0-9+.-]+)://(.*)", re.IGNORECASE)
 
 # How long a connection is cached; the keys of a role are valid for longer.
 _CACHED_S = 300.0
@@ -59,69 +64,45 @@ def options_of(urls: Iterable[str]) -> dict[str, Any]:
     bases = set()
     for url in urls:
         scheme, mark, rest = url.partition("://")
-        if mark and scheme.lower() in SCHEMES:
+        if mark and scheme.lower() != "file" and find_store(scheme):
             bases.add(f"{scheme.lower()}://{rest.partition('/')[0]}")
-    return {base: dict(_options(base)) for base in sorted(bases)}
+    return {base: dict(options(base)) for base in sorted(bases)}
 
 
-def use_options(options: Mapping[str, Any]) -> None:
+def use_options(given: Mapping[str, Any]) -> None:
     """Use the options that :func:`options_of` returned in another process."""
-    _given.update(options)
+    _given.update(given)
 
 
-def connected(base: str) -> pa_fs.FileSystem:
-    """The file system of a remote URL's scheme and authority.
+def options(base: str) -> Options:
+    """The options that reach a scheme and authority.
 
     Raises:
         InputError: the URL, the connections and the environment do not tell how to reach it.
     """
-    scheme = base.partition(":")[0]
-    options = json.dumps(_options(base), sort_keys=True)
-    return _connected("s3" if scheme == "s3" else "hdfs", options, os.getpid())
+    return _given[base] if base in _given else _remote(base).options(base)
 
 
-def servers_of(base: str) -> set[str]:
-    """The servers or the bucket; two remote URLs with one in common are on the same store."""
-    scheme, _, authority = _split(base)
-    if scheme == "s3":
-        return {f"s3://{authority}"}
-    return {server.lower() for server in _options(base)["servers"]}
+def connected(base: str) -> pa_fs.FileSystem:
+    """The file system of a remote URL's scheme and authority; raises as :func:`options` does."""
+    return _connected(_remote(base), json.dumps(options(base), sort_keys=True), os.getpid())
+
+
+def _remote(base: str) -> _Remote:
+    return cast("_Remote", store_of(base))
 
 
 @lru_cache(maxsize=32)
-def _connected(kind: str, options: str, _process: int) -> pa_fs.FileSystem:
-    if kind == "s3":
-        import pyarrow.fs as pa_fs
-
-        return pa_fs.S3FileSystem(**{**_S3_DEFAULTS, **json.loads(options)})
-    try:
-        from mondrian_ops.stores import hdfs
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"hdfs: the module {error.name!r} is not installed; install the extra 'hdfs' of this "
-            "project's wheel"
-        ) from None
-    return hdfs.arrow_filesystem(json.loads(options))
+def _connected(store: _Remote, options: str, _process: int) -> pa_fs.FileSystem:
+    return store.connect(json.loads(options))
 
 
-def _options(base: str) -> Options:
-    if base in _given:
-        return _given[base]
-    scheme, name, authority = _split(base)
-    if scheme == "s3":
-        return _s3_options(base, name, authority)
-    if scheme != "hdfs" and authority:
-        options = _connection(base, "hdfs", name) if name else _anonymous()
-        server = f"http{'s' if scheme == 'swebhdfs' else ''}://{authority}"
-        return {**options, "servers": [server]}
-    return _hdfs_options(base, name, authority)
-
-
-def _split(base: str) -> tuple[str, str, str]:
+def split(base: str) -> tuple[str, str, str]:
     """Scheme, name of the connection (or empty), host and port or bucket."""
     match = _BASE.fullmatch(base)
     assert match is not None  # noqa: S101 - every caller has checked the scheme
-    scheme, name, authority = match[1].lower(), match[2] or "", match[3]
+    scheme = match[1].lower()
+    name, authority = store_of(base).split_authority(match[2])
     if ":" in name:
         raise InputError(
             f"{scheme}://{authority}: the URL holds a password; put it into an Airflow connection "
@@ -130,94 +111,30 @@ def _split(base: str) -> tuple[str, str, str]:
     return scheme, name, authority
 
 
-def _hdfs_options(base: str, name: str, authority: str) -> Options:
-    if name:
-        return _connection(base, "hdfs", name)
-    options = _looked_up("hdfs", None)
-    servers = [
-        server.strip().rstrip("/") for server in os.environ.get(WEBHDFS_VARIABLE, "").split(",")
-    ]
-    if options is None and any(servers):
-        options = {**_anonymous(), "servers": [server for server in servers if server]}
-    if options is None:
-        raise InputError(
-            f"hdfs://{authority}: the HTTP address of its NameNode is unknown; name an Airflow "
-            f"connection in the URL (hdfs://CONNECTION@{authority}/…), create the connection "
-            f"webhdfs_default, set {WEBHDFS_VARIABLE}, or give webhdfs://HOST:PORT/…"
-        )
-    _refuse_other_cluster(authority, options["servers"])
-    return options
-
-
-def _refuse_other_cluster(authority: str, servers: Iterable[str]) -> None:
-    """Raise InputError for a host and port of another cluster, where the data must not go."""
-    host = authority.rpartition(":")[0]
-    if host and host not in {urlsplit(server).hostname for server in servers}:
-        raise InputError(
-            f"hdfs://{authority}: {host} is not one of the known NameNodes "
-            f"({', '.join(servers)}); name the connection of that cluster in the URL"
-        )
-
-
-def _s3_options(base: str, name: str, bucket: str) -> Options:
-    if not bucket:
-        raise InputError("s3:///: the URL names no bucket; give s3://BUCKET/KEY")
-    if name:
-        return _connection(base, "s3", name)
-    options = _looked_up("s3", None)
-    return options or _s3_environment()
-
-
-def _connection(base: str, kind: str, name: str) -> Options:
-    scheme, _, authority = _split(base)
+def connection(base: str, store: str, name: str) -> Options:
+    """The options of a connection for the store of this name; raises InputError without it."""
+    scheme, _, authority = split(base)
     if _look_up is None:
         raise InputError(
             f"{scheme}://{authority}: the URL names an Airflow connection, but this process runs "
             "outside Airflow; leave it out, and set the environment variables that "
             "docs/deploy.md names"
         )
-    options = _looked_up(kind, name)
-    if options is None:
+    found = looked_up(store, name)
+    if found is None:
         raise InputError(
             f"{scheme}://{authority}: there is no Airflow connection {name!r}, which the URL "
             "names; create it, or name another"
         )
-    return options
+    return found
 
 
-def _looked_up(kind: str, name: str | None) -> Options | None:
+def looked_up(store: str, name: str | None) -> Options | None:
+    """The options of a connection, or of the default one; None if there is none."""
     if _look_up is None:
         return None
-    since, options = _cache.get((kind, name), (-_CACHED_S, None))
+    since, found = _cache.get((store, name), (-_CACHED_S, None))
     if time.monotonic() - since > _CACHED_S:
-        options = _look_up(kind, name)
-        _cache[kind, name] = time.monotonic(), options
-    return options
-
-
-def _anonymous() -> dict[str, Any]:
-    user = os.environ.get("HADOOP_USER_NAME")
-    if not user:
-        with suppress(KeyError, OSError):  # a container's user id may have no name
-            user = getpass.getuser()
-    return {"user": user} if user else {}
-
-
-def _s3_environment() -> dict[str, Any]:
-    """The AWS variables' options; without them, Arrow looks where AWS's own tools look."""
-    options = {
-        "access_key": os.environ.get("AWS_ACCESS_KEY_ID"),
-        "secret_key": os.environ.get("AWS_SECRET_ACCESS_KEY"),
-        "session_token": os.environ.get("AWS_SESSION_TOKEN"),
-        "region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
-    }
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {k: v for k, v in {**options, **s3_endpoint(endpoint)}.items() if v}
-
-
-def s3_endpoint(url: str | None) -> dict[str, str]:
-    """The options for a server that is not Amazon's, such as ``http://localhost:9000``."""
-    if not url:
-        return {}
-    parts = urlsplit(url if "://" in url else f"https://{url}")
-    return {"scheme": parts.scheme, "endpoint_override": parts.netloc}
+        found = _look_up(store, name)
+        _cache[store, name] = time.monotonic(), found
+    return found

@@ -22,8 +22,8 @@ from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.job.source_options import Csv
 from mondrian_ops.stores.files import input_errors
-from mondrian_ops.stores.locations import filesystem, is_local, local_path, shown
-from mondrian_ops.stores.regular_files import arrow_file, open_data
+from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.store import store_of
 
 LINE = "csv_line"
 SEPARATORS = (",", ";", "|", "\t")
@@ -122,11 +122,7 @@ def opened(path: str, encoding: str) -> Iterator[IO[str]]:
 def stream_of(path: str, buffer_bytes: int) -> pa.NativeFile:
     """The bytes of a file, decompressed if its name ends in ``.gz``."""
     compression = "gzip" if _is_gzip(path) else None
-    if is_local(path):
-        file = arrow_file(open_data(local_path(path)))
-        return file if compression is None else pa.CompressedInputStream(file, compression)
-    store, there = filesystem(path)
-    return store.open_input_stream(there, compression=compression, buffer_size=buffer_bytes)
+    return store_of(path).stream_data(path, compression, buffer_bytes)
 
 
 @contextmanager

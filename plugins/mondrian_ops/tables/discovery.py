@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from pathlib import Path, PurePath, PurePosixPath
-from typing import IO, Literal
+from pathlib import PurePosixPath
+from typing import Literal
 
 from mondrian_ops.errors import InputError
-from mondrian_ops.stores import store_access
 from mondrian_ops.stores.access_policy import (
     check_reading,
     check_source_file,
     current_policy,
 )
 from mondrian_ops.stores.files import (
-    FileInfo,
     exists,
     file_info,
     input_errors,
-    is_hidden,
-    list_directory,
-    local_info,
-    open_stream,
     unreadable,
 )
 from mondrian_ops.stores.locations import (
@@ -34,14 +26,12 @@ from mondrian_ops.stores.locations import (
     check_path,
     has_wildcard,
     in_full,
-    is_local,
-    joined,
-    local_path,
     parent_of,
-    remote_parts,
+    parts_of,
     shown,
 )
-from mondrian_ops.stores.regular_files import open_data, refuse_special
+from mondrian_ops.stores.regular_files import refuse_special
+from mondrian_ops.stores.store import FileInfo, store_of
 from mondrian_ops.tables.table_formats import refuse_table, refuse_tables_above
 
 Format = Literal["parquet", "csv"]
@@ -55,8 +45,8 @@ _ENDINGS = (*_PARQUET_ENDINGS, *_CSV_ENDINGS)
 
 def source_root(pattern: str) -> str:
     """The part of a location before its first wildcard: what matches is it or lies below it."""
-    path = local_path(pattern) if is_local(pattern) else "".join(remote_parts(pattern))
-    if not has_wildcard(path) or (exists(path) if is_local(path) else file_info(path)):
+    path = "".join(parts_of(pattern))
+    if not has_wildcard(path) or exists(path):
         return path
     return before_wildcard(path)
 
@@ -93,8 +83,6 @@ def data_files(url: str) -> list[FileInfo]:
 
 def data_file(url: str) -> FileInfo:
     """One data file as it is now; raises FileNotFoundError."""
-    if is_local(url):
-        return local_info(local_path(url))
     file = file_info(url)
     if file is None:
         raise FileNotFoundError(shown(url))
@@ -110,17 +98,13 @@ def file_format(path: str) -> Format:
     named = _format_by_name(path)
     if named is not None:
         return named
-    with input_errors(path), _opened(path) as file:
+    with input_errors(path), store_of(path).stream_data(path) as file:
         head = file.read(4096)
     if head.startswith(_PARQUET_MAGIC):
         return "parquet"
     if b"\x00" in head and not head.startswith(_UTF16_MARKS):
         raise InputError(f"{shown(path)}: neither Parquet nor CSV; remove the file or convert it")
     return "csv"
-
-
-def _opened(path: str) -> IO[bytes]:
-    return os.fdopen(open_data(local_path(path)), "rb") if is_local(path) else open_stream(path)
 
 
 def _format_by_name(name: str) -> Format | None:
@@ -140,8 +124,8 @@ def _refuse_partitioned(directory: FileInfo) -> None:
 
 def _files(url: str) -> list[FileInfo]:
     """The files, each under every name that leads to it."""
-    location = local_path(url) if is_local(url) else "".join(remote_parts(url))
-    named = _named(location)
+    location = "".join(parts_of(url))
+    named = file_info(location)
     matches = [named] if named else list(_matches(location))
     if not matches:
         what = "no file matches the pattern" if has_wildcard(url) else "no such file or directory"
@@ -177,14 +161,6 @@ def _order(path: str, root: str) -> tuple[bool, str]:
     return os.path.realpath(path) != os.path.join(os.path.realpath(root), behind), path
 
 
-def _named(location: str) -> FileInfo | None:
-    if not is_local(location):
-        return file_info(location)
-    if not (Path(location).is_dir() or exists(location)):
-        return None
-    return local_info(location, os.path.islink(location))
-
-
 def _walked(matches: Iterable[FileInfo]) -> Iterator[FileInfo]:
     """The files among the matches, and those in the directories among them and below.
 
@@ -214,12 +190,9 @@ def _walked(matches: Iterable[FileInfo]) -> Iterator[FileInfo]:
 
 def _listed(directory: str) -> list[FileInfo]:
     """What a directory holds that is not hidden; raises InputError if it is a table."""
-    if is_local(directory):
-        refuse_table(directory, os.listdir(local_path(directory)))
-        return list_directory(directory, hidden=False)
-    items = list_directory(directory)
-    refuse_table(directory, [item.name for item in items])
-    return [item for item in items if not is_hidden(item.name)]
+    names, items = store_of(directory).contents(directory)
+    refuse_table(directory, names)
+    return items
 
 
 def _directories_of(items: Iterable[FileInfo]) -> set[str]:
@@ -229,71 +202,16 @@ def _directories_of(items: Iterable[FileInfo]) -> set[str]:
     """
     named: set[str] = set()
     for item in items:
-        url = os.path.abspath(item.url) if is_local(item.url) else item.url
-        named.add(url if item.is_directory else _above(url))
-        if item.is_link:
-            real = os.path.realpath(url)
-            named.add(real if item.is_directory else _above(real))
-    return {form for url in named for form in (_forms(url) if is_local(url) else (url,))}
-
-
-def _above(url: str) -> str:
-    return os.path.dirname(url) if is_local(url) else parent_of(url)
-
-
-def _forms(path: str) -> tuple[str, str]:
-    return path, os.path.realpath(path)
+        store = store_of(item.url)
+        for url in [store.absolute(item.url), *([store.real(item.url)] if item.is_link else [])]:
+            named.add(url if item.is_directory else parent_of(url))
+    return {form for url in named for form in (url, store_of(url).real(url))}
 
 
 def _matches(location: str) -> Iterator[FileInfo]:
     """The files and directories that match a pattern, without hidden ones."""
-    if not has_wildcard(location):
-        return
-    if is_local(location):
-        # Unlike pathlib's glob, this one skips names that start with a dot.
-        for path in glob.iglob(location, recursive=True):
-            # A directory's name may end in a slash, and the directory itself may match as "".
-            path = str(Path(path))
-            if not is_hidden(os.path.basename(path)):
-                yield local_info(path, os.path.islink(path))
-        return
-    root = file_info(before_wildcard(location))
-    if root is not None and root.is_directory:
-        names = location.removeprefix(root.url).lstrip("/").split("/")
-        yield from (item for item in _below(root, names) if not is_hidden(item.name))
-
-
-# A glob on a remote store, by the rules of the local one
-
-
-def _below(directory: FileInfo, names: list[str]) -> Iterator[FileInfo]:
-    """The files and directories below a directory whose names match ``names`` one by one."""
-    name, rest = names[0], names[1:]
-    if name == "**":
-        if rest:
-            yield from _below(directory, rest)
-        for item in _visible(directory):
-            if not rest:
-                yield item
-            if item.is_directory:
-                yield from _below(item, names)
-        return
-    for item in _inside(directory, name):
-        if not rest:
-            yield item
-        elif item.is_directory:
-            yield from _below(item, rest)
-
-
-def _inside(directory: FileInfo, name: str) -> list[FileInfo]:
-    if has_wildcard(name):
-        return [item for item in _visible(directory) if fnmatch.fnmatchcase(item.name, name)]
-    item = file_info(joined(directory.url, name))
-    return [item] if item else []
-
-
-def _visible(directory: FileInfo) -> list[FileInfo]:
-    return [item for item in list_directory(directory.url) if not item.name.startswith(".")]
+    if has_wildcard(location):
+        yield from store_of(location).matches(location)
 
 
 # Whether a location lies in another, or in an input; symbolic links are followed
@@ -312,10 +230,8 @@ def would_be_read(file: str, input_url: str) -> bool:
 
     That includes files below the target of a symbolic link in the input.
     """
-    if is_local(file) and is_local(input_url):
-        path = _path(file)
-        if any(path.is_relative_to(directory) for directory in _linked_directories(input_url)):
-            return True
+    if any(lies_in(file, each) for each in store_of(input_url).linked_directories(input_url)):
+        return True
     root = source_root(input_url)
     if not lies_in(file, root):
         return False
@@ -325,37 +241,13 @@ def would_be_read(file: str, input_url: str) -> bool:
     return len(patterns) <= len(names) and all(map(fnmatch.fnmatchcase, names, patterns))
 
 
-def _path(url: str) -> PurePath:
-    if is_local(url):
-        return Path(local_path(url)).resolve()
-    return PurePosixPath(remote_parts(url)[1])
+def _path(url: str) -> PurePosixPath:
+    return PurePosixPath(parts_of(store_of(url).real(url))[1])
 
 
 def _on_one_store(one: str, other: str) -> bool:
-    if is_local(one) or is_local(other):
-        return is_local(one) and is_local(other)
-    one_base, other_base = remote_parts(one)[0], remote_parts(other)[0]
-    return not store_access.servers_of(one_base).isdisjoint(store_access.servers_of(other_base))
-
-
-def _linked_directories(url: str) -> Iterator[Path]:
-    """The targets of symbolic links to directories, in a local directory or what a glob matches."""
-    path = local_path(url)
-    starts = [path] if exists(path) else glob.glob(path, recursive=True)
-    for start in map(Path, starts):
-        if start.is_symlink() and start.is_dir():
-            yield start.resolve()
-        yield from _links_below(start)
-
-
-def _links_below(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    real = directory.resolve()
-    if real in above or not directory.is_dir():
-        return
-    with suppress(PermissionError, FileNotFoundError):  # reading the source will report it
-        for path in directory.iterdir():
-            if is_hidden(path.name) or not path.is_dir():
-                continue
-            if path.is_symlink():
-                yield path.resolve()
-            yield from _links_below(path, above | {real})
+    bases = parts_of(one)[0], parts_of(other)[0]
+    if not all(bases):  # one of them is local
+        return bases[0] == bases[1]
+    servers, others = (store_of(base).servers(base) for base in bases)
+    return not servers.isdisjoint(others)

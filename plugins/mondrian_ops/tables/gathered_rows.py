@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mondrian_ops.stores.files import FileInfo, NewFile
-from mondrian_ops.stores.locations import is_local
+from mondrian_ops.stores.store import FileInfo, NewFile, store_of
 from mondrian_ops.tables import parquet_pages
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS, Unpacked
 
@@ -43,7 +42,7 @@ class GatheredRows:
         """Whether files are so many and so small, and on this machine, that it is worthwhile."""
         size = sum(file.bytes for file in files)
         small = len(files) >= _LEAST_FILES and size < len(files) * _SMALL_FILE_BYTES
-        return small and is_local(files[0].url)
+        return small and not store_of(files[0].url).has_round_trips
 
     def add(self, path: str, batch: pa.RecordBatch, unpacked: Unpacked) -> None:
         """Add the next rows, which are of the file ``path`` and counted in ``unpacked``."""
@@ -65,7 +64,7 @@ class GatheredRows:
             return
         rows = pa.concat_batches(self._waiting)  # else each of them is encoded by itself
         if self._writer is None:
-            self._file = NewFile(self.path)
+            self._file = store_of(self.path).new_file(self.path)
             self._writer = pq.ParquetWriter(self._file.sink, rows.schema)
         self._writer.write_batch(rows, row_group_size=rows.num_rows)
         self.groups.append(rows.num_rows)

@@ -16,7 +16,8 @@ from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.stores.documents import json_value
 from mondrian_ops.stores.files import answers, input_errors
-from mondrian_ops.stores.locations import is_local, name_of, shown
+from mondrian_ops.stores.locations import name_of, shown
+from mondrian_ops.stores.store import store_of
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 from mondrian_ops.tables.parquet_pages import (
     DamagedPageError,
@@ -92,7 +93,7 @@ def parquet_file(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
 
 def _file_in(stream: pa.NativeFile, path: str, **options: Any) -> pq.ParquetFile:
     # Without pre-buffering, only the row group being decoded is in memory.
-    return pq.ParquetFile(stream, pre_buffer=not is_local(path), **_INT96, **options)
+    return pq.ParquetFile(stream, pre_buffer=store_of(path).has_round_trips, **_INT96, **options)
 
 
 class Inspected(NamedTuple):
@@ -248,7 +249,8 @@ def _all_rows(
     is_small = isinstance(stream, pa.BufferReader)  # threads would take longer
     # A remote row group is fetched in few requests before it is decoded; one row group at a time,
     # so that only one is in memory.
-    for groups in [list(row_groups)] if is_local(path) else [[group] for group in row_groups]:
+    by_one = store_of(path).has_round_trips
+    for groups in [[group] for group in row_groups] if by_one else [list(row_groups)]:
         yield from file.iter_batches(batch_rows, groups, list(columns), use_threads=not is_small)
 
 
@@ -329,7 +331,7 @@ def _rows_in_reach(
 
 def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_Result]:
     """What ``work`` returns for each file, in order; several answers of a store at once."""
-    return map(work, files) if is_local(files[0]) else answers(work, files)
+    return answers(work, files) if store_of(files[0]).has_round_trips else map(work, files)
 
 
 def in_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:

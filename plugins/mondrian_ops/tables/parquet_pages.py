@@ -11,7 +11,6 @@ The format is that of parquet.thrift in apache/parquet-format, in Thrift's compa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +22,8 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
-from mondrian_ops.stores.files import open_file
-from mondrian_ops.stores.locations import is_local, local_path, shown
-from mondrian_ops.stores.regular_files import arrow_file, open_data
+from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.store import store_of
 
 BATCH_BYTES = 128 << 20
 """The most that the rows of one batch take, unless a single row takes more."""
@@ -103,23 +101,8 @@ def opened(path: str) -> Iterator[pa.NativeFile]:
 
     Raises InputError if it is no regular file, OSError if it is missing or unreadable.
     """
-    if not is_local(path):
-        with open_file(path) as stream:
-            yield stream
-        return
-    handle = open_data(local_path(path))
-    try:
-        size = os.fstat(handle).st_size
-        content = os.read(handle, size + 1) if size <= SMALL_BYTES else None
-    except BaseException:
-        os.close(handle)
-        raise
-    if content is None or len(content) != size:  # large, or changing in size
-        with arrow_file(handle) as stream:
-            yield stream
-    else:
-        os.close(handle)
-        yield pa.BufferReader(content)
+    with store_of(path).open_data(path, SMALL_BYTES) as stream:
+        yield stream
 
 
 def rows_at_once(
@@ -233,7 +216,7 @@ def _chunk(
     is_text = leaf.physical_type == "BYTE_ARRAY"
     row, dictionary = max(8, leaf.length or 0), 0
     page = _largest_page(path, chunk)
-    if page > limits.limit("parquet_page") or (is_text and is_local(path)):
+    if page > limits.limit("parquet_page") or (is_text and not store_of(path).has_round_trips):
         page = 0
         for header in _pages(stream, chunk):
             page = max(page, header.unpacked)
@@ -262,7 +245,7 @@ def _chunk(
 
 def _largest_page(path: str, chunk: pq.ColumnChunkMetaData) -> int:
     """An upper bound of a chunk's pages, from the footer alone."""
-    if not is_local(path):
+    if store_of(path).has_round_trips:
         return int(chunk.total_uncompressed_size)
     ratio = _MAX_RATIO.get(chunk.compression)
     beyond = limits.limit("parquet_page") + 1

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from mondrian_ops.errors import InputError
-from mondrian_ops.stores.files import concurrently, exists, file_info, names_in
-from mondrian_ops.stores.locations import is_local, joined, local_path, remote_parts, shown
+from mondrian_ops.stores.files import concurrently, exists, names_in
+from mondrian_ops.stores.locations import joined, parts_of, shown
+from mondrian_ops.stores.store import store_of
 
 _MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 _METADATA = "metadata"
@@ -35,10 +36,10 @@ def refuse_tables_above(directories: Iterable[str]) -> None:
     names: dict[str, set[str]] = {}
     if not places:
         return
-    if is_local(places[0][0]):
-        found = [exists(joined(*place)) for place in places]
-    else:
+    if store_of(places[0][0]).has_round_trips:
         found = concurrently(_is_there, places)
+    else:
+        found = list(map(_is_there, places))
     for (above, name), is_there in zip(places, found, strict=True):
         if is_there:
             names.setdefault(above, set()).add(name)
@@ -63,13 +64,13 @@ def _is_iceberg(metadata: str) -> bool:
 def _is_there(place: tuple[str, str]) -> bool:
     """Whether a directory of a store has a name; who may not look there cannot know."""
     with suppress(PermissionError):
-        return file_info(joined(*place)) is not None
+        return exists(joined(*place))
     return False
 
 
 def _with_those_above(directory: str) -> Iterator[str]:
     """A directory, with absolute path, and those above it."""
-    base, path = ("", local_path(directory)) if is_local(directory) else remote_parts(directory)
+    base, path = parts_of(directory)
     while True:
         yield base + path
         if path == posixpath.dirname(path):

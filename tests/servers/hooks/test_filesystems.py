@@ -77,7 +77,7 @@ def test_the_wheel_s_entry_point_is_enough(hdfs_folder, installed, scheme):
     url = f"{scheme}://webhdfs_default@namenode:8020{hdfs_folder.path()}"
     done = use(hdfs_folder, url, "found", installed)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "used mondrian_ops.stores.hdfs" in done.stdout
+    assert "used mondrian_ops.stores.webhdfs" in done.stdout
 
 
 def test_a_plugins_folder_needs_a_call(hdfs_folder):
@@ -85,7 +85,7 @@ def test_a_plugins_folder_needs_a_call(hdfs_folder):
     plugins = CHECKOUT / "plugins"
     done = use(hdfs_folder, url, "attached", plugins)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "used mondrian_ops.stores.hdfs" in done.stdout
+    assert "used mondrian_ops.stores.webhdfs" in done.stdout
     without = use(hdfs_folder, url, "found", plugins)
     assert without.returncode != 0
     assert "No filesystem registered for scheme hdfs" in without.stderr

@@ -24,9 +24,9 @@ from mondrian_ops.publish import (
     read_release,
     work_path,
 )
-from mondrian_ops.stores import hdfs as hdfs_module
 from mondrian_ops.stores import read_file, write_file
-from mondrian_ops.stores.hdfs import Hdfs
+from mondrian_ops.stores import webhdfs as hdfs_module
+from mondrian_ops.stores.webhdfs import Hdfs
 from mondrian_ops.tables import open_source
 from servers.hdfs import BLOCK
 from servers.stores import USER, HdfsFolder
@@ -265,7 +265,7 @@ KILLED = textwrap.dedent(
     """
     import os, signal, sys
     from mondrian_ops.publish import publish
-    from mondrian_ops.stores.hdfs import Hdfs
+    from mondrian_ops.stores.webhdfs import Hdfs
     staging, output, token, step = sys.argv[1:]
     left = int(step)
     call = Hdfs._call

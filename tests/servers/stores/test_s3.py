@@ -12,7 +12,7 @@ import time
 import pytest
 
 from mondrian_ops.errors import InputError, StorageError
-from mondrian_ops.publish import WorkDir, check_output, publish, read_release, s3, work_path
+from mondrian_ops.publish import WorkDir, check_output, objects, publish, read_release, work_path
 from mondrian_ops.stores import write_file
 from mondrian_ops.tables import open_source
 from servers.s3 import Request
@@ -156,14 +156,14 @@ def test_a_run_that_begins_during_a_publication_cannot_make_it_a_damaged_one(
     stage(s3_folder.url("staging"), 1)
     publish(s3_folder.url("staging"), s3_folder.url("out"), "old")
     stage(s3_folder.url("staging"), 2)
-    refuse_loss = s3._refuse_loss
+    refuse_loss = objects._refuse_loss
 
     def begun_meanwhile(*arguments):
         check_output("/in", s3_folder.url("out"))
         refuse_loss(*arguments)
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="2 of the copied parts"):
-        patched.setattr(s3, "_refuse_loss", begun_meanwhile)
+        patched.setattr(objects, "_refuse_loss", begun_meanwhile)
         publish(s3_folder.url("staging"), s3_folder.url("out"), "new")
     assert versions(read_release(s3_folder.url("out"))) == {1}
     publish(s3_folder.url("staging"), s3_folder.url("out"), "new")

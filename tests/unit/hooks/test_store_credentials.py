@@ -8,7 +8,7 @@ import pytest
 from mondrian_ops import stores, tables
 from mondrian_ops.errors import InputError
 from mondrian_ops.hooks.store_credentials import connection_options, use_connections
-from mondrian_ops.stores import store_access as storage_connections
+from mondrian_ops.stores.hdfs import WEBHDFS_VARIABLE
 from servers.stores import HdfsFolder, S3Folder
 
 
@@ -106,7 +106,7 @@ def test_a_missing_connection_is_named(url):
 
 
 def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
-    monkeypatch.delenv(storage_connections.WEBHDFS_VARIABLE, raising=False)
+    monkeypatch.delenv(WEBHDFS_VARIABLE, raising=False)
     use_connections()
     with pytest.raises(
         InputError, match=r"create the connection webhdfs_default, set MONDRIAN_OPS"

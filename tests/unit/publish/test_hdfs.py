@@ -19,5 +19,5 @@ def test_a_release_set_aside_is_removed_only_for_another_one(
     (tmp_path / ".out.mondrian_ops-previous").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).touch()
-    hdfs.recover(f"file://{tmp_path}/out")
+    hdfs.HdfsPublication().recover(f"file://{tmp_path}/out")
     assert names(tmp_path) == left

@@ -14,7 +14,7 @@ import pytest
 from mondrian_ops.data.column_types import declared_fields
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.publish import check_output, publish, read_release, write_part
-from mondrian_ops.stores import files
+from mondrian_ops.stores import local
 from object_store import ObjectStore, connect
 from staged_releases import names, stage, version_of
 
@@ -51,13 +51,13 @@ def test_a_part_holds_the_rows_and_nothing_else(tmp_path):
 
 
 def test_a_part_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    named, sync = [], files.sync
+    named, sync = [], local.sync
 
     def noted(path):
         named.append(list(tmp_path.glob("part-*")))
         sync(path)
 
-    monkeypatch.setattr(files, "sync", noted)
+    monkeypatch.setattr(local, "sync", noted)
     write_part(str(tmp_path / "part-00000.parquet"), pa.table({"a": [1]}))
     assert named == [[]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from mondrian_ops import publish, stores, tables
 from mondrian_ops.errors import InputError, JobError
-from mondrian_ops.stores import load_job, locations, read_job
+from mondrian_ops.stores import load_job, locations, read_job, store_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_location_is_shown_without_its_connection(url, shown):
     ],
 )
 def test_a_remote_location_has_one_path_however_it_is_written(url, base, path):
-    assert locations.remote_parts(url) == (base, path)
+    assert locations.parts_of(url) == (base, path)
     assert locations.name_of(url) == path.rpartition("/")[2]
     assert locations.parent_of(url) == base + (path.rpartition("/")[0] or "/")
 
@@ -50,15 +50,16 @@ def test_a_local_location_is_a_path_or_a_file_url(tmp_path):
     with pytest.raises(InputError, match="not on the local file system") as caught:
         locations.local_path("s3://my_conn@bucket/x")
     assert "my_conn" not in str(caught.value)
-    with pytest.raises(InputError, match="scheme 'gs' is not available"):
-        locations.is_local("gs://bucket/x")
+    with pytest.raises(InputError, match="scheme 'ftp' is not available"):
+        locations.is_local("ftp://host/x")
 
 
 @pytest.mark.parametrize(
-    ("url", "is_s3"), [("S3://b/k", True), ("hdfs://b/k", False), ("b", False)]
+    ("url", "name"),
+    [("S3://b/k", "s3"), ("hdfs://b/k", "hdfs"), ("swebhdfs://b/k", "hdfs"), ("b", "local")],
 )
-def test_only_s3_is_an_object_store(url, is_s3):
-    assert locations.is_s3(url) == is_s3
+def test_the_scheme_tells_the_store(url, name):
+    assert store_of(url).name == name
 
 
 LONG = "x" * 256

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores import look_up_with, store_access, write_file
-from mondrian_ops.stores.files import list_directory
 from mondrian_ops.tables import open_source
 from mondrian_ops.tables.discovery import data_files, lies_in, would_be_read
 from object_store import ObjectStore, connect
@@ -107,10 +106,11 @@ def test_directories_full_of_links_to_each_other_are_walked_once(tmp_path):
 def test_files_that_a_file_system_numbers_alike_are_two(drops, monkeypatch):
     pq.write_table(PEOPLE, drops / "2024-05-02.parquet")
     monkeypatch.setattr(
-        "mondrian_ops.tables.discovery.list_directory",
-        lambda *options, **more: [
-            replace(file, identity=(1, 1)) for file in list_directory(*options, **more)
-        ],
+        "mondrian_ops.stores.local.LocalStore.contents",
+        lambda store, url: (
+            list(store.names(url)),
+            [replace(file, identity=(1, 1)) for file in store.list_directory(url)],
+        ),
     )
     assert open_source(str(drops)).rows == 2 * PEOPLE.num_rows
 

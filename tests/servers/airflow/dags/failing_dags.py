@@ -28,19 +28,19 @@ class StoppedHalfWay(AnonymizeFragmentOperator):
         raise NotImplementedError
 
     def execute(self, context):
-        from mondrian_ops.stores.files import NewFile
+        from mondrian_ops.stores.local import NewLocalFile
 
-        commit = NewFile.commit
+        commit = NewLocalFile.commit
 
         def stop_half_way(file, *how):
-            if "part-" not in file._url:
+            if "part-" not in file.path.name:
                 return commit(file, *how)
             file.sink.flush()
-            file._temporary.write_bytes(file._temporary.read_bytes()[: file.sink.tell() // 2])
+            file.temporary.write_bytes(file.temporary.read_bytes()[: file.sink.tell() // 2])
             return self.half_way()
 
         if context["ti"].try_number == 1 and self.fragment["id"] == 1:
-            NewFile.commit = stop_half_way
+            NewLocalFile.commit = stop_half_way
         return super().execute(context)
 
 

@@ -1,4 +1,4 @@
-"""Publication on S3, which cannot rename.
+"""Publication on object stores, which cannot rename: S3 and its like.
 
 The parts, whose names no other release has, are copied beside those of the old release, on the
 server and several at once; then the report; then ``_SUCCESS``, which names the parts. That last
@@ -7,30 +7,34 @@ one after it. Then parts that another run has deleted meanwhile are copied again
 are deleted.
 
 A marker object exists meanwhile, with the token of the attempt that publishes. By it the next
-:func:`recover` recognizes what a killed process left behind: the retry of that attempt goes on and
-copies the parts that are missing, everybody else takes the marker over and removes them. Who has
-lost the marker deletes nothing more, and does not copy ``_SUCCESS``.
+:meth:`ObjectPublication.recover` recognizes what a killed process left behind: the retry of that
+attempt goes on and copies the parts that are missing, everybody else takes the marker over and
+removes them. Who has lost the marker deletes nothing more, and does not copy ``_SUCCESS``.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from mondrian_ops.publish import manifest
+from mondrian_ops.publish.publication import Progress, Publication
 from mondrian_ops.stores.files import (
-    FileInfo,
     concurrently,
     list_directory,
     read_file,
     remove_file,
     remove_files,
     remove_tree,
-    store_errors,
     write_file,
 )
-from mondrian_ops.stores.locations import filesystem, joined, shown
+from mondrian_ops.stores.locations import joined, shown
+from mondrian_ops.stores.store import FileInfo, store_of
+
+if TYPE_CHECKING:
+    from mondrian_ops.stores.remote import RemoteStore
 
 MARKER = "_mondrian_ops-publishing"
 """The object that is beside a release while it is published."""
@@ -38,57 +42,59 @@ MARKER = "_mondrian_ops-publishing"
 _DELETED_AT_ONCE = 256  # before the marker is looked at again
 
 
-def recover(target: str, token: str = "") -> None:
-    """Remove what a killed publication left beside a release, or in place of one.
+class ObjectPublication(Publication):
+    """By copies, the last of which is that of the manifest."""
 
-    Its parts stay, with the :data:`MARKER`, if it was that of the attempt with this ``token``, so
-    that :func:`place` can resume it.
-    """
-    holder = _holder(target)
-    if holder is None:
-        return
-    if holder == token and not _is_published(target, token):
-        files = _files(target)
-        leftovers = _leftovers(files, manifest.read(target))
-        remove_files(file.url for file in leftovers if file.name.startswith("_"))
-        return
-    _hold(target, holder := uuid.uuid4().hex)
-    _remove_leftovers(target, holder)
+    manifest_tells = True
+
+    def recover(self, target: str, token: str = "") -> None:
+        """Remove what a killed publication left beside a release, or in place of one.
+
+        Its parts stay, with the :data:`MARKER`, if it was that of the attempt with this ``token``,
+        so that :meth:`place` can resume it.
+        """
+        holder = _holder(target)
+        if holder is None:
+            return
+        if holder == token and not _is_published(target, token):
+            files = _files(target)
+            leftovers = _leftovers(files, manifest.read(target))
+            remove_files(file.url for file in leftovers if file.name.startswith("_"))
+            return
+        _hold(target, holder := uuid.uuid4().hex)
+        _remove_leftovers(target, holder)
+
+    def refuse_unwritable(self, target: str) -> None:
+        """Do nothing: only writing tells what a bucket permits, and working files come first."""
+
+    def place(self, staging: str, target: str, token: str, progress: Progress) -> None:
+        """Make a complete ``staging`` the release at ``target``; replaced parts are deleted.
+
+        Raises:
+            OSError: a run that began meanwhile publishes here too, or took the copied parts for
+                the leftovers of a killed process. Nothing was published; a retry may succeed.
+        """
+        holder = token or uuid.uuid4().hex
+        _hold(target, holder)
+        staged = list_directory(staging)
+        parts = [file for file in staged if not file.name.startswith("_")]
+        _copy_missing(parts, target, progress)
+        for file in staged:
+            if file.name.startswith("_") and file.name != manifest.NAME:
+                _copy(target, file)
+        _refuse_loss(parts, target, holder)
+        (complete,) = (file for file in staged if file.name == manifest.NAME)
+        _copy(target, complete)
+        # A run that began after that look may take parts for leftovers, until it sees _SUCCESS.
+        concurrently(partial(_copy, target), _lost(parts, target), lambda _: None)
+        _remove_leftovers(target, holder, [file.name for file in staged])
+        remove_tree(staging)
+
+    def is_begun(self, names: Collection[str]) -> bool:
+        return MARKER in names
 
 
-def refuse_unwritable(target: str) -> None:
-    """Do nothing: only writing tells what a bucket permits, and the working files come first."""
-
-
-def place(staging: str, target: str, token: str, progress: Callable[[int, int], None]) -> None:
-    """Make a complete ``staging`` the release at ``target``; the parts it replaces are deleted.
-
-    ``progress`` is called with the number of parts that are copied, and of all.
-
-    Raises:
-        OSError: a run that began meanwhile publishes here too, or took the copied parts for the
-            leftovers of a killed process. Nothing was published; a retry may succeed.
-    """
-    holder = token or uuid.uuid4().hex
-    _hold(target, holder)
-    staged = list_directory(staging)
-    parts = [file for file in staged if not file.name.startswith("_")]
-    _copy_missing(parts, target, progress)
-    for file in staged:
-        if file.name.startswith("_") and file.name != manifest.NAME:
-            _copy(target, file)
-    _refuse_loss(parts, target, holder)
-    (complete,) = (file for file in staged if file.name == manifest.NAME)
-    _copy(target, complete)
-    # A run that began after that look may have taken parts for leftovers, until it sees _SUCCESS.
-    concurrently(partial(_copy, target), _lost(parts, target), lambda _: None)
-    _remove_leftovers(target, holder, [file.name for file in staged])
-    remove_tree(staging)
-
-
-def _copy_missing(
-    parts: Sequence[FileInfo], target: str, progress: Callable[[int, int], None]
-) -> None:
+def _copy_missing(parts: Sequence[FileInfo], target: str, progress: Progress) -> None:
     there = {file.name: file for file in list_directory(target)}
     missing = [part for part in parts if not _is_copy(there.get(part.name), part)]
     copied = len(parts) - len(missing)
@@ -102,9 +108,8 @@ def _is_copy(file: FileInfo | None, part: FileInfo) -> bool:
 
 
 def _copy(target: str, file: FileInfo) -> None:
-    store, source = filesystem(file.url)
-    with store_errors(file.url):
-        store.copy_file(source, filesystem(joined(target, file.name))[1])
+    store = cast("RemoteStore", store_of(file.url))
+    store.copy(file.url, joined(target, file.name))
 
 
 def _refuse_loss(parts: Sequence[FileInfo], target: str, holder: str) -> None:

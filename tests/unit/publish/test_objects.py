@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from mondrian_ops.errors import StorageError
-from mondrian_ops.publish import WorkDir, check_output, publish, s3
+from mondrian_ops.publish import WorkDir, check_output, objects, publish
 from mondrian_ops.stores import write_file
 from object_store import ObjectStore, connect
 
@@ -78,7 +78,7 @@ def test_one_copy_a_part_and_hardly_any_other_request(store, parts):
 
 
 def test_copies_go_on_at_once_up_to_a_limit(store):
-    at_once = threading.Barrier(s3.concurrently.__globals__["_AT_ONCE"])
+    at_once = threading.Barrier(objects.concurrently.__globals__["_AT_ONCE"])
     waiting = iter(range(at_once.parties))
 
     def together(kind: str, key: str) -> None:
@@ -262,7 +262,7 @@ def test_what_is_published_while_leftovers_are_listed_stays(store):
             store.copy_file("bucket/new/_SUCCESS", f"{OUT}/_SUCCESS")
 
     store.before = publish_it
-    s3.recover(f"s3://{OUT}")
+    objects.ObjectPublication().recover(f"s3://{OUT}")
     assert len(parts_in(store)) == 3
 
 
