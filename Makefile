@@ -17,7 +17,8 @@ DEVELOPING := $(VENV)/.installed-dev
 FUZZING := $(VENV)/.installed-fuzz
 BUILDING := $(VENV)/.installed-build
 NATIVE := plugins/mondrian_ops/native
-C_FILES := $(wildcard $(NATIVE)/*.[ch] plugins/mondrian_ops/*/native/*.[ch])
+C_FILES := $(wildcard $(NATIVE)/*.[ch] plugins/mondrian_ops/*/native/*.[ch] \
+	plugins/mondrian_ops/*/*/native/*.[ch])
 # As native/build.py names it: for one kind of machine, of which others may share this folder.
 KERNELS := $(NATIVE)/kernels-$(shell uname -sm | tr 'A-Z ' 'a-z-').so
 # One process more than there are cores, for tests wait for processes of their own; each needs about
@@ -151,7 +152,7 @@ lint-layers:
 lint-c:
 	@$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	@printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -I FILE -P "$$(nproc)" \
-		$(BIN)/clang-tidy --quiet FILE -- -std=c11 -I$(NATIVE) -Iplugins/mondrian_ops/cut/native '-DMO_SOURCES=""' 2>/dev/null
+		$(BIN)/clang-tidy --quiet FILE -- -std=c11 -I$(NATIVE) -Iplugins/mondrian_ops/cut/native -Iplugins/mondrian_ops/series/intersection/native '-DMO_SOURCES=""' 2>/dev/null
 	@$(RUN) -m mondrian_ops.native.build --strict
 
 lint-workflows:

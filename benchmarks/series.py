@@ -30,7 +30,7 @@ from benchmarks.tables import Table, mib, seconds, times, verdict
 
 if TYPE_CHECKING:
     from mondrian_ops.job.job import Job
-    from mondrian_ops.verify.subtraction import Subtraction
+    from mondrian_ops.series.intersection.subtraction import Subtraction
 
 PEOPLE = ("age", "zip", "sex")
 ADULT = ("age", "sex", "education", "native-country")
@@ -129,7 +129,7 @@ def _many_nights(context: Context) -> Iterator[Table]:
 
 
 def _subtracted(context: Context) -> Table:
-    from mondrian_ops.verify.subtraction import Subtraction
+    from mondrian_ops.series.intersection.subtraction import Subtraction
 
     people = min(context.people, SUBTRACTED_PEOPLE)
     stops = sorted({min(context.nights, number) for number in SUBTRACTED_NIGHTS})
@@ -161,7 +161,8 @@ def _subtracted(context: Context) -> Table:
         rows,
         note="Of everybody who was in any release and has a diagnosis: whose is certain to "
         "somebody who knows everybody's class in each night and subtracts classes "
-        "(verify/subtraction.py), at least. Each night 4 % leave and 4 % come; nobody moves. "
+        "(series/intersection/subtraction.py), at least. "
+        "Each night 4 % leave and 4 % come; nobody moves. "
         f"cut: {CUT}; seed 0.",
     )  # fmt: skip
 
@@ -378,7 +379,7 @@ def _by_catalogue(
     """The persons of the last night's release, and the class of each, as the catalogue has them."""
     from mondrian_ops import catalogue
     from mondrian_ops.catalogue import persons, tables
-    from mondrian_ops.series.intersection import class_hashes, class_texts, person_hashes
+    from mondrian_ops.series.keyed_hashes import class_hashes, class_texts, person_hashes
     from mondrian_ops.series.naming import series_name
 
     name = series_name(job)

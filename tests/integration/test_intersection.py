@@ -20,8 +20,8 @@ from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.catalogue import tables
 from mondrian_ops.datasets import nights
 from mondrian_ops.errors import InputError, JobError, PrivacyError, StorageError
-from mondrian_ops.series import intersection
 from mondrian_ops.series import nights as nights_of_series
+from mondrian_ops.series.intersection import night as intersection
 from nights import silent
 from town import POPULATION, PROTECTED, K, L, Town
 

@@ -14,15 +14,16 @@ from servers.needs import needs
 pytestmark = pytest.mark.servers  # which it needs not, but a minute
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+INVARIANCE = "tests/unit/series/intersection/test_invariance.py"
 # Without those of compiling, which load no kernels of ours.
 UNIT = CHECKOUT / "tests" / "unit"
 TESTS = (
     *sorted(str(folder.relative_to(CHECKOUT)) for folder in UNIT.rglob("native")),
     "tests/unit/cut/test_mondrian.py",
-    "tests/unit/cut/test_invariance.py",
+    INVARIANCE,
 )
 OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
-LONG = "tests/unit/cut/test_invariance.py::test_no_person_falls_below_k_and_l_over_nights"
+LONG = f"{INVARIANCE}::test_no_person_falls_below_k_and_l_over_nights"
 # A byte beyond what is allocated, and a sum that overflows.
 WRONG = """
 #include "kernels.h"

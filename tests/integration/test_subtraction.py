@@ -15,9 +15,9 @@ import pytest
 
 from mondrian_ops import catalogue, pipeline
 from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.cut import balance
 from mondrian_ops.datasets import nights
 from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.series.intersection import balance, forming
 from nights import silent
 from town import POPULATION, PROTECTED, K, Town
 
@@ -95,8 +95,8 @@ def test_a_night_that_is_not_balanced_is_refused(
     town = town_of(tmp_path, BALANCED)
     first, second, *_ = (drop for _, drop in nights(FOUR))
     town.run(first)
-    before, balanced = signatures(tmp_path), balance.balanced_classes
-    monkeypatch.setattr(balance, "balanced_classes", lambda *given: change(balanced(*given)))
+    before, balanced = signatures(tmp_path), forming.balanced_classes
+    monkeypatch.setattr(forming, "balanced_classes", lambda *given: change(balanced(*given)))
     with pytest.raises(PrivacyError, match="whose difference from others would tell"):
         town.run(second)
     assert signatures(tmp_path) == before

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from mondrian_ops.cut.criteria import DistinctDiversity, KAnonymity, Privacy
-from mondrian_ops.cut.invariance import NEW, History
 from mondrian_ops.cut.mondrian import CodedRows
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.generalize.attributes import Encoded
+from mondrian_ops.series.intersection.invariance import NEW, History
 
 
 def coded_of(codes, values, *, k, l, kinds=("interval", "set", "tree")):  # noqa: E741

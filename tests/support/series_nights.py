@@ -29,7 +29,7 @@ from mondrian_ops import catalogue as catalogues
 from mondrian_ops import datasets, publish
 from mondrian_ops.catalogue import persons as of_persons
 from mondrian_ops.job.job import Job
-from mondrian_ops.series import intersection
+from mondrian_ops.series import keyed_hashes
 from mondrian_ops.series.naming import name_of_series
 
 _FIRST = date(2025, 1, 1)
@@ -190,9 +190,9 @@ class RandomNights:
         for label in self.seen().labels:
             rows = _table(self._place / "out" / label)
             columns = {name: [row[name] for row in rows] for name in ("age", "sex", "zip")}
-            texts = intersection.class_texts(pa.table(columns)) if rows else []
+            texts = keyed_hashes.class_texts(pa.table(columns)) if rows else []
             values: dict[int, set[str]] = {}
-            classes = intersection.class_hashes(self._name, texts).tolist() if rows else []
+            classes = keyed_hashes.class_hashes(self._name, texts).tolist() if rows else []
             for number, row in zip(classes, rows, strict=True):
                 values.setdefault(number, set()).add(row["diagnosis"])
             for person, number in self._classes_in(label).items():
@@ -217,7 +217,7 @@ class RandomNights:
             return _rows(self._place / "out" / label for label in labels)
         everybody = sorted({*self._persons})
         job = Job.from_dict(self._run(0).job)
-        hashes = intersection.person_hashes(job, self._name, pa.array(everybody, pa.int64()))
+        hashes = keyed_hashes.person_hashes(job, self._name, pa.array(everybody, pa.int64()))
         person = dict(zip(hashes.tolist(), everybody, strict=True))
         released = [label for label in labels if _table(self._place / "out" / label)]
         return Counter(person[each] for label in released for each in self._classes_in(label))

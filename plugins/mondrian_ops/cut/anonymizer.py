@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.cut.invariance import History, kept_classes
 from mondrian_ops.cut.joining import joined_until
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.person_values import PersonsColumn, joined
@@ -33,9 +32,6 @@ from mondrian_ops.generalize.attributes import Attribute, Classes, Published, Tr
 from mondrian_ops.generalize.native.classes import shuffle_classes
 from mondrian_ops.generalize.resolving import attributes_of
 from mondrian_ops.job.job import Job
-
-if TYPE_CHECKING:
-    from mondrian_ops.cut.balance import Balanced
 
 REDACTED = "*"
 
@@ -95,6 +91,24 @@ class Counterfeits(NamedTuple):
         order = np.argsort(class_of, kind="stable")
         index = np.append(classes.index, np.arange(first, first + len(self.rows), dtype=np.int32))
         return Classes(index[order], np.searchsorted(class_of[order], np.arange(count)))
+
+
+class Formed(NamedTuple):
+    """The classes of some rows, as a :data:`ClassMaker` forms them.
+
+    ``unmatched`` (rows,) bool: rows that are in none of them; None: there are none. ``signatures``
+    (rows,): as in `Released`.
+    """
+
+    classes: Classes
+    unmatched: NDArray[np.bool_] | None
+    counterfeits: Counterfeits
+    signatures: pa.Array | None = None
+
+
+ClassMaker = Callable[[Job, CodedRows, pa.ChunkedArray, int], Formed]
+"""Forms the classes of rows whose persons are followed, from the job, the rows in codes,
+what is known of their persons (the column SIGNATURE), and the cores to use."""
 
 
 class Anonymizer:
@@ -183,28 +197,19 @@ class Anonymizer:
         recoding: Recoding | None = None,
         cores: int = 1,
         holding: Holding | None = None,
+        class_maker: ClassMaker | None = None,
     ) -> Released:
         """The released form of ``table``, class by class.
 
         ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
         rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
+        ``class_maker``: forms the classes, where persons are followed.
         """
         held, counterfeits, signatures = None, Counterfeits.none(), None
         if recoding is None:
             rows = self.encode(table)
-            unmatched = None  # rows in no class
-            if SIGNATURE in table.column_names and self.job.l is not None:
-                history = History.from_array(table[SIGNATURE])
-                if self.job.is_balanced:
-                    classes, unmatched, pairs, signatures = self._balanced(rows, history)
-                else:
-                    classes, unmatched, pairs = kept_classes(
-                        rows, history, int(self.job.l), cores, counterfeits=self.job.makes_up
-                    )
-                counterfeits = Counterfeits.of(pairs, history.values)
-            else:
-                classes = self._with_persons_values(rows, self.cut.classes(rows, cores))
-                classes = self._with_criteria(rows, classes)
+            formed = self._formed(table, rows, cores, class_maker)
+            classes, unmatched, counterfeits, signatures = formed
             published = {
                 attribute.name: attribute.publish(encoded, classes)
                 for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
@@ -239,10 +244,16 @@ class Anonymizer:
             signatures = signatures.take(pa.array(index, mask=is_made_up))
         return Released(released, summary, persons, held, index, made_up, signatures)
 
-    def _balanced(self, rows: CodedRows, history: History) -> Balanced:
-        from mondrian_ops.cut.balance import balanced_classes
-
-        return balanced_classes(rows, history, int(self.job.l or 2))
+    def _formed(
+        self, table: pa.Table, rows: CodedRows, cores: int, class_maker: ClassMaker | None
+    ) -> Formed:
+        if SIGNATURE not in table.column_names:
+            classes = self._with_persons_values(rows, self.cut.classes(rows, cores))
+            classes = self._with_criteria(rows, classes)
+            return Formed(classes, None, Counterfeits.none())
+        if class_maker is None:
+            raise RuntimeError("persons are followed, but nothing forms their classes")
+        return class_maker(self.job, rows, table[SIGNATURE], cores)
 
     def _with_persons_values(self, rows: CodedRows, classes: Classes) -> Classes:
         """The classes, joined where the values of l would be those of too few persons."""

@@ -37,7 +37,7 @@ class Holding:
     ``above``: the loss (mean NCP of a row's quasi-identifiers) of a class that waits; None: none
     does. ``overdue_since``: rows of nights up to this number may not wait any more. They are left
     out if ``suppress``; if not, their classes are published at any loss. ``unmatched_wait``: rows
-    that no class may take wait too (:mod:`mondrian_ops.cut.invariance`).
+    that no class may take wait too (:mod:`mondrian_ops.series.intersection.invariance`).
     """
 
     above: float | None

@@ -22,6 +22,7 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 from mondrian_ops import errors  # noqa: E402
+from mondrian_ops.cut.anonymizer import ClassMaker  # noqa: E402
 from mondrian_ops.cut.planning import LeafCounts  # noqa: E402
 from mondrian_ops.cut.recoding_search import choose_recoding, two_phase  # noqa: E402
 from mondrian_ops.cut.tds import Level  # noqa: E402
@@ -93,16 +94,19 @@ Batches = Iterable[pa.RecordBatch]
 class Step:
     """A step as `mapInArrow` takes it; ``location`` is the JSON text of a :class:`RunLocation`."""
 
-    def __init__(self, work: Work, location: str) -> None:
+    def __init__(self, work: Work, location: str, class_maker: ClassMaker | None = None) -> None:
         self._work = work
         self._location = location
+        self._class_maker = class_maker
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Answer the messages of one Spark partition: a batch for each piece of an answer."""
         limit_pyarrow()  # one Python process of several on the machine
         try:
             with errors.values_withheld():
-                for answer in self._work(_run(self._location), messages_of(batches)):
+                run = _run(self._location)
+                run.class_maker = self._class_maker
+                for answer in self._work(run, messages_of(batches)):
                     yield from pieces_of(answer)
         except errors.MondrianOpsError as error:
             kind = _ERROR + type(error).__name__

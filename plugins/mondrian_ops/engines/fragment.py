@@ -46,7 +46,7 @@ def anonymize(
             f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
             "so the input changed while it was read; run again from the partition task"
         )
-    released = run.anonymizer.release(rows, run.recoding, cores, holding)
+    released = run.anonymizer.release(rows, run.recoding, cores, holding, run.class_maker)
     measured = released.summary
     if released.held is not None:
         run.work.write_held(fragment.id, released.held)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from mondrian_ops import publish, stores, tables
-from mondrian_ops.cut.anonymizer import Anonymizer, columns_to_read
+from mondrian_ops.cut.anonymizer import Anonymizer, ClassMaker, columns_to_read
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import Draft, Slots
@@ -89,10 +89,13 @@ class Run:
     """One run: its dataset, the draft of its plan, and its state, read when they are needed.
 
     Without working files, ``work``, this object is all that there is of a run, and needs a dataset.
+    ``class_maker`` forms the classes of a night whose persons are followed; whoever has its
+    fragments anonymized sets it.
     """
 
     def __init__(self, work: publish.WorkDir | None, dataset: Dataset | None = None) -> None:
         self._work = work
+        self.class_maker: ClassMaker | None = None
         self._frequencies: FrequencySet | None = None
         if dataset is not None:
             self.dataset = dataset

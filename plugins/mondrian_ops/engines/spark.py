@@ -226,7 +226,9 @@ class SparkEngine(StepwiseEngine):
         return frame.repartitionById(len(values), "number")
 
     def _step(self, run: Run, work: executor.Work, messages: DataFrame) -> DataFrame:
-        return messages.mapInArrow(Step(work, RunLocation.of(run).to_json()), executor.PIECES)
+        return messages.mapInArrow(
+            Step(work, RunLocation.of(run).to_json(), run.class_maker), executor.PIECES
+        )
 
     def _answers(self, answers: DataFrame) -> Iterator[Message]:
         with self._answering():

@@ -144,8 +144,8 @@ def _sources() -> list[Path]:
 
 
 def _files(pattern: str) -> list[Path]:
-    """The C files of this folder, and of the folders ``native`` of the rooms."""
-    return sorted([*_HERE.glob(pattern), *_PACKAGE.glob(f"*/native/{pattern}")])
+    """The C files of this folder, and of all folders ``native`` of the rooms."""
+    return sorted([*_HERE.glob(pattern), *_PACKAGE.glob(f"*/**/native/{pattern}")])
 
 
 def _includes() -> list[str]:

@@ -2,6 +2,7 @@ from mondrian_ops.pipeline.api import anonymize_all as anonymize_all
 from mondrian_ops.pipeline.api import anonymize_fragment as anonymize_fragment
 from mondrian_ops.pipeline.api import discard as discard
 from mondrian_ops.pipeline.api import run as run
+from mondrian_ops.pipeline.api import set_class_maker as set_class_maker
 from mondrian_ops.pipeline.api import verify as verify
 from mondrian_ops.pipeline.api import verify_series as verify_series
 from mondrian_ops.pipeline.approval import Approval as Approval

@@ -105,9 +105,15 @@ def anonymize_all(
     return summaries
 
 
+def set_class_maker(run: Run) -> None:
+    """Let the run form the classes that its job asks for."""
+    if run.dataset.job.follows_persons:
+        run.class_maker = series.form_classes
+
+
 def _entered(work: str) -> Run:
     run = Run(publish.WorkDir.attach(work))
-    run.dataset  # noqa: B018 - raises StorageError where the working files cannot be read
+    set_class_maker(run)  # raises StorageError where the working files cannot be read
     return run
 
 

@@ -163,7 +163,7 @@ def begin(
         job, night, pool = series.gather(job, dataset.source, directory)
         directory.note_job(job)
         dataset = replace(dataset, job=job, source=pool, night=night)
-        if series.is_protected(job):  # people of all places may need one another
+        if job.follows_persons:  # people of all places may need one another
             whole = replace(job.partitioning, fragments=1, max_rows=max(1, pool.rows))
             dataset = replace(dataset, job=replace(dataset.job, partitioning=whole))
     elif dataset.source.copy is not None:

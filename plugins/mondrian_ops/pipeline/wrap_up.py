@@ -201,7 +201,7 @@ def check(
 def _followed(job: Job, run: Run, summaries: Sequence[Summary]) -> series.Outcome | None:
     """The persons of the release, followed through the nights of the series, if the job asks it."""
     night = run.dataset.night
-    if night is None or not series.is_protected(job):
+    if night is None or not job.follows_persons:
         return None
     paths = run.work.part_paths(summary.id for summary in summaries if summary.rows)
     counterfeits = sum(summary.counterfeits for summary in summaries)

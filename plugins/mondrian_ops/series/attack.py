@@ -28,11 +28,7 @@ from mondrian_ops.errors import JobError, MondrianOpsError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.series.evidence import DropRows, Evidence, Release
 from mondrian_ops.series.history import HELD, Noted, noted
-from mondrian_ops.series.intersection import (
-    is_protected,
-)
 from mondrian_ops.series.naming import name_of_series, outputs_beside
-from mondrian_ops.series.subtractor import Subtractor
 from mondrian_ops.stores.dataset_name import dates_in
 from mondrian_ops.verify.attacker import NO_VALUE, Attacker, Row
 from mondrian_ops.verify.coverage import Coverage, coverage, fitting
@@ -93,9 +89,13 @@ class Player:
         (self._sensitive,) = job.sensitive
         self._least = int(job.l or 2)
         self._attacker, self._reader = (
-            Attacker(job.k, self._least, knows_changes=is_protected(job)) for _ in range(2)
+            Attacker(job.k, self._least, knows_changes=job.follows_persons) for _ in range(2)
         )
-        self._subtraction = Subtractor() if is_protected(job) else None
+        self._subtraction: Subtractor | None = None
+        if job.follows_persons:
+            from mondrian_ops.series.intersection.subtractor import Subtractor
+
+            self._subtraction = Subtractor()
         self._waits = job.series is not None and job.series.kind == "increments"
         self._pool: list[DropRows] = []
         self._has_gap = False
@@ -166,14 +166,14 @@ class Player:
 
     def _published(self, value: int, here: Collection[int]) -> int:
         """A value of a drop as a release with these values has it."""
-        if value in here or not is_protected(self._job):
+        if value in here or not self._job.follows_persons:
             return value
         return self._evidence.spelled.get(value, value)
 
     def _look(self, label: str, release: Release, night: Noted | None) -> None:
         """Attack a release; one of a night by the classes that the catalogue has, if it has any."""
         values = release.values
-        if night is not None and is_protected(self._job):
+        if night is not None and self._job.follows_persons:
             rows, company = self._by_catalogue(night, release, values)
         else:
             rows, company = self._by_coverage(label, release, values)
@@ -185,7 +185,7 @@ class Player:
             )
         self._see(values, rows, company)
         misspelled = sum(each in self._evidence.spelled for each in release.value.tolist())
-        if misspelled and is_protected(self._job):
+        if misspelled and self._job.follows_persons:
             self.found.failures.append(
                 f"{label}: {misspelled} row(s) spell their value of {self._sensitive} in a way "
                 "that tells them from others with that value; the release was published before a "
@@ -367,7 +367,7 @@ class Player:
 
     def _compare_state(self) -> None:
         """Note a failure where the next night would begin from something else than the releases."""
-        if self.found.unseen or not is_protected(self._job):
+        if self.found.unseen or not self._job.follows_persons:
             return
         with catalogue.current().reading() as connection:
             left = of_persons.left(connection, self._evidence.name, signed=self._job.is_balanced)

@@ -14,7 +14,7 @@ from mondrian_ops.engines.handover import Night
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series import history, intersection, nights, waiting
+from mondrian_ops.series import history, keyed_hashes, nights, waiting
 
 
 def waiting_in(run: Run) -> list[list[int]]:
@@ -52,9 +52,11 @@ def _intend(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None
     rows = report["rows"]
     outcome = nights.Outcome(rows["published"], rows["suppressed"], written, _figures(run, report))
     persons = None
-    if intersection.is_protected(job) and outcome.published:
-        persons = intersection.persons_of(run.work)
-    types = intersection.types_of(job, run.schema)
+    if job.follows_persons and outcome.published:
+        from mondrian_ops.series.intersection import night as of_persons
+
+        persons = of_persons.persons_of(run.work)
+    types = keyed_hashes.types_of(job, run.schema)
     nights.intend(night, job, run.work, outcome, persons, types)
 
 

@@ -14,9 +14,8 @@ from mondrian_ops import publish, stores, tables
 from mondrian_ops.data.encoding import as_array
 from mondrian_ops.errors import StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series.counterfeits import by_class
 from mondrian_ops.series.history import types_of
-from mondrian_ops.series.intersection import (
+from mondrian_ops.series.keyed_hashes import (
     class_hashes,
     class_texts,
     hashes_as_written,
@@ -112,7 +111,7 @@ class Evidence:
         _, first = np.unique(class_of, return_index=True)
         hashes = class_hashes(self.name, texts.dictionary).tolist()
         of_class = table.select(list(names)).take(pa.array(first))
-        beside = by_class(output) or Counter()
+        beside = self._counterfeits(output)
         number = {text: at for at, text in enumerate(texts.dictionary.to_pylist())}
         made_up: Counter[int | None] = Counter()
         for text, rows in beside.items():
@@ -124,6 +123,14 @@ class Evidence:
             self._written(table[self._sensitive]),
             made_up,
         )
+
+    def _counterfeits(self, output: str) -> Counter[str]:
+        """How many rows of each class are made up, by its text."""
+        if not self._job.follows_persons:
+            return Counter()
+        from mondrian_ops.series.intersection.counterfeits import by_class
+
+        return by_class(output) or Counter()
 
     def _written(self, column: pa.ChunkedArray) -> Ints:
         """Hashes of the values of a column, byte by byte."""

@@ -20,7 +20,7 @@ from mondrian_ops.data.pool import HIDDEN, NIGHT
 from mondrian_ops.engines.handover import Night
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series import history, intersection, nights
+from mondrian_ops.series import history, keyed_hashes, nights
 from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
 from mondrian_ops.series.waiting import directory_of
@@ -60,7 +60,7 @@ def check_types(job: Job, drop: tables.Source) -> None:
     """Raise InputError where persons, or their values, are of another type than in the nights
     before: nobody can accept that."""
     if drop.rows:  # the types of a CSV file without rows mean nothing
-        refuse_other_types(series_name(job), intersection.types_of(job, drop.schema))
+        refuse_other_types(series_name(job), keyed_hashes.types_of(job, drop.schema))
 
 
 def _gathered(
@@ -86,11 +86,13 @@ def _gathered(
         _refuse_others(counts, state.waiting)
         for batch in _batches(drop, schema, number):
             writer.write_batch(batch)
-    if intersection.is_protected(job):
+    if job.follows_persons:
+        from mondrian_ops.series.intersection import night as of_persons
+
         with open_file(path) as file:
             table = pq.read_table(file)
         with new_file(path) as sink:
-            pq.write_table(intersection.signed(job, name, table, work), sink)
+            pq.write_table(of_persons.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
     pool = tables.open_source(path, may_be_empty=True)

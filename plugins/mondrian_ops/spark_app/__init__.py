@@ -30,6 +30,7 @@ def main() -> None:
     request = Request.from_json(text)
     run = request.location.enter()
     run.work.check_attempt()
+    pipeline.set_class_maker(run)
     try:
         with errors.values_withheld():
             result = Result(_done(request, run))

@@ -2,7 +2,7 @@
 
 The attacker intersects the sensitive values of a person's classes (Ganta, Kasiviswanathan and Smith
 2008). This module shares no code with the cutting, nor with the check before a release is
-published (:mod:`mondrian_ops.verify.intersection`): it works with plain sets.
+published (:mod:`mondrian_ops.series.intersection.check`): it works with plain sets.
 """
 
 from __future__ import annotations

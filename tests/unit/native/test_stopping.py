@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from mondrian_ops.cut.native import class_criteria, invariance, mondrian, top_down
+from mondrian_ops.cut.native import class_criteria, mondrian, top_down
 from mondrian_ops.data.native import counting
 from mondrian_ops.native import build, library
+from mondrian_ops.series.intersection.native import invariance
 from native_probes import no_criteria
 
 MODULES = (class_criteria, counting, invariance, mondrian, top_down)

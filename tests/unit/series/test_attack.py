@@ -383,7 +383,7 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
     pq.write_table(pa.table(rows), tmp_path / "part-00000.parquet")
     made_up = {"age": ["[10, 19]", "[20, 29]"], "counterfeits": [1, 3]}
     pq.write_table(pa.table(made_up), tmp_path / "_counterfeits.parquet")
-    read = Evidence(Job.from_dict(JOB), "").release(str(tmp_path))
+    read = Evidence(Job.from_dict(PROTECTED), "").release(str(tmp_path))
     assert read.published["age"].to_pylist() == ["[0, 9]", "[10, 19]"]
     assert read.class_of.tolist() == [0, 0, 1]
     assert len({*read.value.tolist()}) == 2

@@ -16,7 +16,8 @@ import pytest
 from mondrian_ops.catalogue.persons import Known
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series import intersection
+from mondrian_ops.series import keyed_hashes
+from mondrian_ops.series.intersection import night as intersection
 
 K, L = 4, 2
 NOBODY = NO_VALUE = 0
@@ -159,11 +160,11 @@ NUMBERS = (pa.int8(), pa.uint64(), pa.float32(), pa.decimal128(9, 2))
 )
 def test_types_tell_persons_and_values_apart(type_: pa.DataType, name: str) -> None:
     schema = pa.schema({"person": type_, "age": pa.int8(), "diagnosis": pa.bool_()})
-    assert intersection.types_of(job_of(), schema) == {"person": name, "diagnosis": "bool"}
+    assert keyed_hashes.types_of(job_of(), schema) == {"person": name, "diagnosis": "bool"}
     unknown = schema.set(2, pa.field("diagnosis", pa.null()))
-    assert intersection.types_of(job_of(), unknown) == {"person": name}
+    assert keyed_hashes.types_of(job_of(), unknown) == {"person": name}
     unprotected = job_of(protect="release")
-    assert intersection.types_of(unprotected, schema) == {}
+    assert keyed_hashes.types_of(unprotected, schema) == {}
 
 
 @pytest.mark.parametrize(("missing", "is_value"), [("value", True), ("no_value", False)])
@@ -172,7 +173,7 @@ def test_a_missing_value_is_none_unless_the_job_takes_it_for_one(
 ) -> None:
     job = Job.from_dict({**job_of().to_dict(), "missing_sensitive": missing})
     column = pa.array(["a", None, "a"])
-    first, lacking, last = intersection.value_hashes(job, "town", column)
+    first, lacking, last = keyed_hashes.value_hashes(job, "town", column)
     assert first == last != lacking
     assert (lacking != NO_VALUE) == is_value
 
@@ -180,8 +181,8 @@ def test_a_missing_value_is_none_unless_the_job_takes_it_for_one(
 def test_a_person_is_named_unless_a_row_may_lack_one() -> None:
     column = pa.array(["ann", None, "bob", None])
     with pytest.raises(InputError, match="column 'person': 2 rows have no value"):
-        intersection.person_hashes(job_of(), "town", column)
-    found = intersection.person_hashes(job_of(), "town", column, may_lack=True)
+        keyed_hashes.person_hashes(job_of(), "town", column)
+    found = keyed_hashes.person_hashes(job_of(), "town", column, may_lack=True)
     assert [each == NOBODY for each in found] == [False, True, False, True]
 
 

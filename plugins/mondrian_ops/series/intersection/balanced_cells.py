@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.extents import Extents
-from mondrian_ops.cut.halving import Halving, halved
-from mondrian_ops.cut.invariance import History
+from mondrian_ops.series.intersection.extents import Extents
+from mondrian_ops.series.intersection.halving import Halving, halved
+from mondrian_ops.series.intersection.invariance import History
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mondrian_ops.cut.native.invariance import kept_classes
 from mondrian_ops.cut.native.mondrian import INTERVAL, SET, TREE, Rows
+from mondrian_ops.series.intersection.native.invariance import kept_classes
 
 
 def rows_of(codes):

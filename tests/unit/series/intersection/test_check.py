@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_ops.verify.intersection import Tonight, follow, unbalanced
+from mondrian_ops.series.intersection.check import Tonight, follow, unbalanced
 
 VALUES = st.sampled_from([-1, 0, 1, 2, 63, 64, 65])
 NOBODY = -1

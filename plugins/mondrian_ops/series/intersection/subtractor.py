@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mondrian_ops.series.intersection.subtraction import Subtraction
 from mondrian_ops.verify.attacker import NO_VALUE, Row
-from mondrian_ops.verify.subtraction import Subtraction
 
 
 class Subtractor:

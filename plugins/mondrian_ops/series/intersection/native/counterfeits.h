@@ -5,7 +5,7 @@
 #include "signatures.h"
 
 enum {
-  MADE_UP = 2, /* rows that are made up for a class, at most; as in cut/native/invariance.py */
+  MADE_UP = 2, /* rows that are made up for a class, at most; as in invariance.py */
   COUNTERFEIT_ROOM = 4 + MADE_UP,
 };
 

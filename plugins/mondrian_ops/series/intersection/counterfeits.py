@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from mondrian_ops import publish, stores
 from mondrian_ops.errors import StorageError
 from mondrian_ops.job.job import Job
-from mondrian_ops.series.intersection import class_texts, in_classes
+from mondrian_ops.series.intersection.night import in_classes
+from mondrian_ops.series.keyed_hashes import class_texts
 from mondrian_ops.series.naming import COUNTERFEITS
 
 if TYPE_CHECKING:

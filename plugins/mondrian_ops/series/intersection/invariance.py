@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
-from mondrian_ops.cut.native import invariance as kernel
 from mondrian_ops.cut.native import mondrian as native
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.series.intersection.native import invariance as kernel
 
 NEW, NOT_TONIGHT = -1, -2
 """In place of a class: who had none in the night before; whose row must not be published."""

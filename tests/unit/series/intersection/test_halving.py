@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from coded_people import coded_of
-from mondrian_ops.cut.extents import Extents
-from mondrian_ops.cut.halving import cut_cells, halved
+from mondrian_ops.series.intersection.extents import Extents
+from mondrian_ops.series.intersection.halving import cut_cells, halved
 
 
 def extents_of(codes: np.ndarray) -> Extents:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_ops.cut.extents import Extents
 from mondrian_ops.cut.native.mondrian import INTERVAL, SET, TREE, Rows
+from mondrian_ops.series.intersection.extents import Extents
 
 SIZE = 13
 

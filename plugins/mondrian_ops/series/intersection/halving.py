@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.extents import Extents
+from mondrian_ops.series.intersection.extents import Extents
 
 Ints = NDArray[np.int64]
 

@@ -1,37 +1,43 @@
 """Persons through the nights of a series: ``series.protect: intersection``.
 
 Before a night is anonymized, its rows get what the releases before have told of their persons
-(:func:`signed`). Before it is published, its parts as written are followed
-(:mod:`mondrian_ops.verify.intersection`): the release is refused where a person would fall below k
-persons or l common values (:func:`checked`). What is left for each person becomes current together
-with the night.
+(:func:`signed`). Before it is published, its parts as written are followed (:mod:`check`): the
+release is refused where a person would fall below k persons or l common values (:func:`checked`).
+What is left for each person becomes current together with the night.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, publish
-from mondrian_ops.cut.invariance import NEW, NOT_TONIGHT, History
 from mondrian_ops.data.encoding import as_array, value_type
 from mondrian_ops.data.pool import SIGNATURE
-from mondrian_ops.data.values import in_one_spelling, one_spelling, text_of
-from mondrian_ops.errors import InputError
 from mondrian_ops.job.job import Job
-from mondrian_ops.verify.intersection import Tonight, follow, unbalanced
+from mondrian_ops.series.intersection.check import Tonight, follow, unbalanced
+from mondrian_ops.series.intersection.invariance import NEW, NOT_TONIGHT, History
+from mondrian_ops.series.keyed_hashes import (
+    NO_VALUE,
+    class_hashes,
+    class_texts,
+    hashes_as_written,
+    hashes_of,
+    person_hashes,
+    place_hashes,
+    spelled,
+    value_hashes,
+)
 
 if TYPE_CHECKING:
     from mondrian_ops.catalogue.persons import Known
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
+_NOBODY = 0
 _BITS = 64
 _SHARE = 0.5
 
@@ -52,31 +58,6 @@ class Outcome(NamedTuple):
     counterfeits: pa.Table | None = None
 
 
-def is_protected(job: Job) -> bool:
-    """Whether the persons of the job's series are followed through its nights."""
-    return job.follows_persons
-
-
-def types_of(job: Job, schema: pa.Schema) -> dict[str, str]:
-    """The types by which all nights must tell persons, and their values, apart; by column.
-
-    All types of numbers are one. A column without values has no type.
-    """
-    if not is_protected(job):
-        return {}
-    types = {name: schema.field(name).type for name in (str(job.entity_id), *job.sensitive)}
-    return {name: _type_name(each) for name, each in types.items() if not pa.types.is_null(each)}
-
-
-def _type_name(type_: pa.DataType) -> str:
-    type_ = value_type(type_)
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        return "numbers"
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
-        return "text"
-    return str(type_)
-
-
 def signed(job: Job, name: str, pool: pa.Table, work: publish.WorkDir) -> pa.Table:
     """The rows of a night, with what is known of their persons in the column SIGNATURE.
 
@@ -85,7 +66,7 @@ def signed(job: Job, name: str, pool: pa.Table, work: publish.WorkDir) -> pa.Tab
     from mondrian_ops.catalogue import persons
 
     hashes = person_hashes(job, name, pool[str(job.entity_id)])
-    place = _places(name, hashes, pool.select(list(job.quasi_identifier_names)))
+    place = place_hashes(name, hashes, pool.select(list(job.quasi_identifier_names)))
     of_value = value_hashes(job, name, pool[job.sensitive[0]])
     with catalogue.current().reading() as connection:
         codes, stored = _coded(of_value, persons.values(connection, name))
@@ -296,7 +277,7 @@ def _as_published(
         of_class = _plain(table.select(names))
         classes.append(of_class)
         labels.append(class_texts(of_class))
-        hashes.append(_hashes(name, _spelled(persons), b"person"))
+        hashes.append(hashes_of(name, spelled(persons), b"person"))
         values.append(value_hashes(job, name, table[sensitive]))
         written = hashes_as_written(job, name, table[sensitive])
         misspelled += int(np.count_nonzero(written != values[-1]))
@@ -322,90 +303,6 @@ def _coded(of_value: Ints, stored: list[int]) -> tuple[Ints, list[int]]:
     """A code for each row's value, -1 for a missing one; and the hashes of all values by code."""
     distinct, place = np.unique(of_value, return_inverse=True)
     values = distinct.tolist()
-    stored = [*stored, *sorted({*values} - {*stored, _NO_VALUE})]
-    code_of = {value: code for code, value in enumerate(stored)} | {_NO_VALUE: -1}
+    stored = [*stored, *sorted({*values} - {*stored, NO_VALUE})]
+    code_of = {value: code for code, value in enumerate(stored)} | {NO_VALUE: -1}
     return np.array([code_of[value] for value in values], np.int64)[place], stored
-
-
-_NO_VALUE = _NOBODY = 0
-_MISSING, _BETWEEN = "\x00", "\x1f"
-
-
-def value_hashes(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Ints:
-    """A keyed hash of each sensitive value; _NO_VALUE for a missing one, unless that is a value."""
-    texts = _spelled(in_one_spelling(column))
-    if job.missing_sensitive == "value":
-        texts = texts.fill_null(_MISSING)
-    return _hashes(name, texts, b"value")
-
-
-def hashes_as_written(job: Job, name: str, column: pa.ChunkedArray | pa.Array) -> Ints:
-    """As :func:`value_hashes`, but texts of which a single byte differs have different ones."""
-    texts = _numbers_alike(as_array(column))
-    if job.missing_sensitive == "value":
-        texts = texts.fill_null(_MISSING)
-    return _hashes(name, texts, b"value")
-
-
-def person_hashes(
-    job: Job, name: str, column: pa.ChunkedArray | pa.Array, may_lack: bool = False
-) -> Ints:
-    """A keyed hash of each person; 0 where a row has none, if it ``may_lack``, or InputError."""
-    texts = _spelled(column)
-    if texts.null_count and not may_lack:
-        raise InputError(
-            f"column {job.entity_id!r}: {texts.null_count} rows have no value, so their persons "
-            "cannot be followed through the nights; fill them in, or leave these rows out"
-        )
-    return _hashes(name, texts, b"person")
-
-
-def _places(name: str, persons: Ints, quasi_identifiers: pa.Table) -> Ints:
-    """A keyed hash of each person's quasi-identifiers, which nobody else has."""
-    own = quasi_identifiers.append_column("mondrian_ops_person", pa.array(persons))
-    return _hashes(name, _joined(own), b"place")
-
-
-def _spelled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The text of each value, in one spelling."""
-    return one_spelling(_numbers_alike(as_array(column)))
-
-
-def _numbers_alike(values: pa.Array) -> pa.Array:
-    """The text of each value; numbers that are equal have one text, in whichever type they are."""
-    texts = text_of(values)
-    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-        plain = (text and format(Decimal(text).normalize(), "f") for text in texts.to_pylist())
-        texts = pa.array(plain, pa.string())
-    return texts
-
-
-def class_texts(published: pa.Table) -> pa.Array:
-    """One text per row of a release, of the columns that define its class, in any order."""
-    return _joined(published.select(sorted(published.column_names)))
-
-
-def class_hashes(name: str, texts: pa.Array) -> Ints:
-    """A keyed hash of each of some :func:`class_texts`."""
-    return _hashes(name, texts, b"class")
-
-
-def _joined(table: pa.Table) -> pa.Array:
-    """One text per row of all columns."""
-    texts = [text_of(as_array(each)).fill_null(_MISSING) for each in table.columns]
-    large = [each.cast(pa.large_string()) for each in texts]
-    return pc.binary_join_element_wise(*large, pa.scalar(_BETWEEN, pa.large_string()))
-
-
-def _hashes(name: str, texts: pa.Array, kind: bytes) -> Ints:
-    """Keyed hashes, (texts,) int64, which no other series has; 0 for a missing text only."""
-    key = catalogue.current().key
-    salt = hashlib.blake2b(name.encode(), digest_size=hashlib.blake2b.SALT_SIZE).digest()
-    encoded = texts.dictionary_encode()
-    made = [
-        hashlib.blake2b(text.encode(), key=key, salt=salt, digest_size=8, person=kind).digest()
-        for text in encoded.dictionary.to_pylist()
-    ]
-    of_text = np.frombuffer(b"".join([*made, bytes(8)]), "<i8").astype(np.int64)
-    hashes: Ints = of_text[encoded.indices.fill_null(len(made)).to_numpy()]
-    return hashes

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.balanced_cells import Cells, cells_of, numbered
-from mondrian_ops.cut.extents import Extents
-from mondrian_ops.cut.halving import cut_cells, halved
-from mondrian_ops.cut.invariance import NOT_TONIGHT, History, words_to_arrow
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.native import mondrian as native
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.series.intersection.balanced_cells import Cells, cells_of, numbered
+from mondrian_ops.series.intersection.extents import Extents
+from mondrian_ops.series.intersection.halving import cut_cells, halved
+from mondrian_ops.series.intersection.invariance import NOT_TONIGHT, History, words_to_arrow
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coded_people import coded_of, history_of
-from mondrian_ops.cut.invariance import NEW, NOT_TONIGHT, kept_classes
-from mondrian_ops.verify.intersection import Tonight, follow
+from mondrian_ops.series.intersection.check import Tonight, follow
+from mondrian_ops.series.intersection.invariance import NEW, NOT_TONIGHT, kept_classes
 
 
 def classes_of(kept, count):

@@ -1,0 +1,1 @@
+"""The search for classes that keep what people have in common, in C."""
