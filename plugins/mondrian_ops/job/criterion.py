@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mondrian_ops.errors import JobError
-from mondrian_ops.job.options import Option, Options
+from mondrian_ops.job.options import Option, Options, options_of
 from mondrian_ops.job.sections import PRIVACY
 
 if TYPE_CHECKING:
@@ -146,3 +146,29 @@ def _section(name: str, entry: EntryPoint) -> Option:
         nullable=True,
         form=PRIVACY,
     )
+
+
+class WithCriteria(Options):
+    """A model with the sections of installed criteria, whose field ``criteria`` keeps them."""
+
+    __slots__ = ()
+    criteria: Mapping[str, Criterion]
+
+    @classmethod
+    def added(cls) -> Mapping[str, Option]:
+        """Raises JobError where a criterion has the name of an option."""
+        for name in sections():
+            if name in options_of(cls):
+                raise JobError(
+                    f"{name}: a package adds a criterion by the name of an option; rename its "
+                    "entry point"
+                )
+        return sections()
+
+    @classmethod
+    def with_sections(cls, sections: Mapping[str, Any]) -> dict[str, Any]:
+        return {"criteria": sections}
+
+    def to_dict(self, complete: bool = False) -> dict[str, Any]:
+        asked = {name: each.to_dict(complete=True) for name, each in self.criteria.items()}
+        return Options.to_dict(self, complete) | asked

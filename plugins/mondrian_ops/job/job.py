@@ -12,9 +12,7 @@ from typing import Any, Self
 
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.checks import check_job
-from mondrian_ops.job.criterion import sections
 from mondrian_ops.job.job_options import JobOptions
-from mondrian_ops.job.options import Option, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +34,6 @@ class Job(JobOptions):
             if where == "job":
                 raise
             raise JobError(f"{error} (in {where})") from None
-
-    @classmethod
-    def added(cls) -> Mapping[str, Option]:
-        return sections()
-
-    @classmethod
-    def with_sections(cls, sections: Mapping[str, Any]) -> dict[str, Any]:
-        return {"criteria": sections}
-
-    def to_dict(self, complete: bool = False) -> dict[str, Any]:
-        asked = {name: each.to_dict(complete=True) for name, each in self.criteria.items()}
-        return Options.to_dict(self, complete) | asked
 
     def completed(self) -> Self:
         """The job with ``entity_id`` among its identifiers, and a whole ``l`` as an int."""

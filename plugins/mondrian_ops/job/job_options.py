@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mondrian_ops.job.criterion import Criterion
-from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, Options, option
+from mondrian_ops.job.criterion import Criterion, WithCriteria
+from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, option
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.sections import (
     ALGORITHM,
@@ -33,7 +33,7 @@ from mondrian_ops.job.source_options import READING, TYPES, Csv, Type
 
 
 @dataclass(frozen=True, slots=True)
-class JobOptions(Options):
+class JobOptions(WithCriteria):
     """What a job says; :class:`mondrian_ops.job.job.Job` reads and checks it.
 
     ``input`` and ``output`` are None for a job on a table in memory. ``entity_id`` is one of the

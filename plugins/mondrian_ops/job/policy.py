@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal
 
+from mondrian_ops.job.criterion import Criterion, WithCriteria
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.options import Options, option, wrong
 from mondrian_ops.job.widths import as_width
@@ -49,7 +50,7 @@ class Approval(Options):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy(Options):
+class Policy(WithCriteria):
     """What the jobs on some inputs must ask at least."""
 
     name: str = option(text="Its name, which errors and reports give.", examples=("patients",))
@@ -129,6 +130,7 @@ class Policy(Options):
         "warn", text="What happens to a release with columns that undo its generalization."
     )
     approval: Approval = option(Approval(), text="Who approves the release.")
+    criteria: Mapping[str, Criterion] = field(default_factory=dict, hash=False)
 
     def check(self, path: str) -> None:
         """Raise JobError for a role, a width or an engine that there is not, a c without a bound,
@@ -295,6 +297,7 @@ def shortfalls(policy: Policy, job: Job) -> Iterator[str]:
     yield from _k_and_diversity(policy, job)
     yield from _widths(policy, job)
     yield from _closeness(policy, job)
+    yield from _criteria(policy, job)
     yield from _limits(policy, job)
     yield from _data(policy, job)
     for column in job.named_columns:
@@ -352,6 +355,15 @@ def _closeness(policy: Policy, job: Job) -> Iterator[str]:
     if job.t_distance not in ("equal", policy.t_distance):
         required = f"t_distance: {policy.t_distance}"
         yield short(policy, "t_distance", _is(job.t_distance), required, f"set {policy.t_distance}")
+
+
+def _criteria(policy: Policy, job: Job) -> Iterator[str]:
+    """The criteria of packages that the job does not ask for, or by less strict options."""
+    for name, least in policy.criteria.items():
+        asked, options = job.criteria.get(name), least.to_dict(complete=True)
+        if asked is None or not asked.covers(options):
+            problem = "is not set" if asked is None else f"is {asked.to_dict(complete=True)}"
+            yield short(policy, name, problem, f"{name}: {options}", f"set {options} or stricter")
 
 
 def _limits(policy: Policy, job: Job) -> Iterator[str]:

@@ -108,6 +108,15 @@ def test_a_package_that_is_broken_is_named(entry, message):
         assert not read().criteria  # whoever does not ask for it is not hindered
 
 
+def test_a_criterion_cannot_take_the_name_of_an_option():
+    with added({"t": "beta_likeness:BetaLikeness"}):
+        with pytest.raises(
+            JobError, match="t: a package adds a criterion by the name of an option"
+        ):
+            job_schema()
+        assert not read(t=0.5).criteria
+
+
 def test_two_packages_cannot_give_one_name_to_different_criteria(tmp_path, monkeypatch):
     for name, value in (("one", "one:A"), ("two", "two:B")):
         folder = tmp_path / f"{name}-1.dist-info"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from added_criteria import added
 from jobs import minimal, with_sensitive
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
@@ -411,3 +412,21 @@ def test_a_job_that_passes_is_nowhere_below_the_strictest_policy(floors, asked):
     roles = {pair for floor in floors for pair in floor.get("roles", {}).items()}
     assert roles.isdisjoint(product(["age", "a*", "*"], ["identifier", "sensitive"]))
     assert roles.isdisjoint(product(["income", "*"], ["identifier", "quasi_identifier"]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({}, "beta_likeness: is not set, and the policy 'people' requires"),
+        ({"beta_likeness": {"beta": 3}}, "beta_likeness: is {'beta': 3}, and the policy"),
+        ({"beta_likeness": {"beta": 2}}, ""),
+        ({"beta_likeness": {"beta": 1}}, ""),
+    ],
+)
+def test_a_policy_requires_the_criterion_of_a_package(asked, problem):
+    with added():
+        floor = policy(beta_likeness={"beta": 2})
+        assert Policy.read(floor.to_dict()) == floor
+        found = " ".join(shortfalls(floor, Job.from_dict(with_sensitive(**asked))))
+    assert found.startswith(problem)
+    assert bool(found) is bool(problem)
