@@ -1,9 +1,10 @@
-"""A package that adds a criterion is installed, and jobs ask for it in processes of their own."""
+"""A package that adds a criterion and a store is installed, and used by processes of their own."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -49,12 +50,12 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def ops(site: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+def ops(site: Path | None, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command of mondrian_ops, with the package that is installed in ``site``."""
     path = os.pathsep.join(filter(None, [str(site or ""), os.environ.get("PYTHONPATH", "")]))
     return subprocess.run(
         [sys.executable, "-m", "mondrian_ops", *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, **settings},
         capture_output=True,
         text=True,
     )
@@ -123,18 +124,25 @@ def test_a_job_asks_for_the_criterion_of_an_installed_package(
     assert "beta_likeness is not set, and was" in none.stderr
 
 
-def test_without_the_package_the_section_is_unknown(people: Path, tmp_path: Path) -> None:
-    job = job_file(tmp_path, people, beta_likeness={"beta": 1})
-    run = ops(None, "run", str(job))
-    assert run.returncode != 0
-    assert "beta_likeness: unknown option" in run.stderr
-
-
-def test_the_schema_for_editors_has_the_section(site: Path) -> None:
-    written = ops(site, "schema")
-    schema = json.loads(written.stdout)["properties"]["beta_likeness"]
-    assert schema["required"] == ["beta"]
-    assert schema["properties"]["beta"]["exclusiveMinimum"] == 0
+def test_a_job_reads_and_publishes_on_the_store_of_an_installed_package(
+    site: Path, people: Path, tmp_path: Path
+) -> None:
+    shelf = tmp_path / "shelves" / "a"
+    shelf.mkdir(parents=True)
+    shutil.copy(people, shelf / "people.parquet")
+    job = job_file(tmp_path, people, input="shelf://a/people.parquet", output="shelf://a/out")
+    settings = {"SHELF_ROOT": str(shelf.parent)}
+    for _ in range(2):  # the second release replaces the first
+        run = ops(site, "run", str(job), **settings)
+        assert run.returncode == 0, run.stderr
+    assert sorted(path.name for path in shelf.iterdir()) == ["out", "people.parquet"]
+    assert pq.read_table(shelf / "out").num_rows == ROWS
+    checked = ops(site, "verify", "shelf://a/out", "--job", str(job), **settings)
+    assert checked.returncode == 0, checked.stderr
+    lost = ops(site, "run", str(job))
+    assert "shelf://a: SHELF_ROOT does not name the folder" in lost.stderr
+    none = ops(None, "run", str(job), **settings)
+    assert "the scheme 'shelf' is not available" in none.stderr
 
 
 def test_the_criterion_travels_to_executors_that_lack_it(site: Path, tmp_path: Path) -> None:
@@ -147,7 +155,7 @@ def test_the_criterion_travels_to_executors_that_lack_it(site: Path, tmp_path: P
         env={**settings, "PYTHONPATH": os.pathsep.join([str(site), path])},
         text=True,
     ).strip()
-    assert "beta_likeness.py" in zipfile.ZipFile(archive).namelist()
+    assert {"beta_likeness.py", "shelf.py"} <= {*zipfile.ZipFile(archive).namelist()}
     libraries = sysconfig.get_path("purelib")
     job = {"k": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "beta_likeness": {"beta": 0.5}}
     code = f"""
@@ -158,13 +166,15 @@ import pyarrow as pa
 from mondrian_ops import anonymize
 table = pa.table({{"x": range(400), "s": [at % 3 for at in range(400)]}})
 _, report = anonymize(table, {job!r})
-print(report["achieved"]["beta_likeness"] <= 0.5, sys.modules["beta_likeness"].__file__)
+from mondrian_ops.stores.store import store_of
+print(report["achieved"]["beta_likeness"] <= 0.5, store_of("shelf://a/x").name)
+print(sys.modules["beta_likeness"].__file__)
 """
     said = subprocess.check_output(
         [sys.executable, "-S", "-c", code], env={**settings, "PYTHONPATH": archive}, text=True
     )
-    holds, module = said.split()
-    assert holds == "True"
+    holds, store, module = said.split()
+    assert (holds, store) == ("True", "shelf")
     assert Path(module) == place / Path(archive).stem / "beta_likeness.py"
 
 
