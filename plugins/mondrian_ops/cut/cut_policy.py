@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
+from mondrian_ops.cut.cut_costs import COSTS
 from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.mondrian import CANDIDATES, CutPolicy, better_gain, loss
 from mondrian_ops.cut.native.mondrian import BLOCK
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profile
 from mondrian_ops.job.job import Job
+
+_LEAST_LEVELS = min(COSTS.smaller.values())
+_LARGE_K = 16
+_FEW_JOINED = 6  # times k: rows of the nodes whose classes are joined in pairs, where k is large
+_GROUPS = 512  # times k: rows of the largest nodes that are cut by groups
+_SHARES = 4
 
 
 def choose_policy(
@@ -32,7 +38,7 @@ def choose_policy(
     if job.recodes_columns:  # cuts only divide the rows among tasks
         why = f"algorithm: {job.algorithm}"
         return _described(job.cut, "none", why, 0.0, **asdict(CutPolicy("balanced")))
-    greedy_seconds = profile.rows * len(job.quasi_identifiers) * _GREEDY_S
+    greedy_seconds = profile.rows * len(job.quasi_identifiers) * COSTS.greedy_s
     if job.algorithm == "di_mondrian":
         points = job.di_mondrian.cut_points
         reason = f"at up to {points} point(s) of an attribute at once"
@@ -45,7 +51,7 @@ def choose_policy(
     coded = anonymizer.encode(pilot, Privacy(KAnonymity(pilot_k(job, profile, pilot)), ()))
     greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
-    level = profile.rows * _level_seconds(coded.rows.present)
+    level = profile.rows * COSTS.level_seconds(coded.rows.present)
     levels = job.cut_budget_s / level
     if job.cut == "gain" or (job.cut == "auto" and levels < _LEAST_LEVELS):
         if job.cut == "auto":
@@ -53,7 +59,7 @@ def choose_policy(
             why += f"; looking ahead would take {seconds:.0f} s of one core, over cut_budget_s"
         return _described(job.cut, "gain", why, greedy_seconds, **asdict(CutPolicy(greedy)))
     lost = loss(coded, CutPolicy(greedy)) / coded.rows.codes.size
-    many = _many(np.diff(coded.rows.first))
+    many = COSTS.slower(np.diff(coded.rows.first))
     cut, spent = _lookahead(job, profile, greedy, lost, many, max(levels, _LEAST_LEVELS))
     why += f"; it looks ahead in classes of up to {cut.rollout_rows:,} rows"
     if cut.group_rows:
@@ -88,27 +94,29 @@ def _lookahead(
     ``lost`` is the share of information that greedy cutting loses, ``many`` the factor by which
     many distinct values slow down large nodes.
     """
-    k, rows, small = job.k, profile.rows, max(_FEW) * job.k
+    k, rows, small = job.k, profile.rows, max(COSTS.smaller) * job.k
     some = (1 + many) / 2  # joined classes, and small nodes cut by groups, have fewer values
-    settings = [(CutPolicy(greedy, few * k), of_few) for few, of_few in _FEW.items()]
+    settings = [(CutPolicy(greedy, few * k), of_few) for few, of_few in COSTS.smaller.items()]
 
     def add(spent: float, reach: int, candidates: int = CANDIDATES, joined: int = 0) -> None:
         share = _group_rows(job, profile, reach)
         settings.append((CutPolicy(greedy, reach, share, candidates, joined), spent))
 
-    spent = some * _GROUP_LEVELS * k**-0.45
+    spent = some * COSTS.groups * k**COSTS.groups_by_k
     of_joined = {
-        joined: some * levels * lost * k**-0.45 for joined, levels in _JOINED_LEVELS.items()
+        joined: some * levels * lost * k**COSTS.groups_by_k
+        for joined, levels in COSTS.joined.items()
     }
     if k < _LARGE_K or rows <= small:
-        for candidates, part in _GROUP_SHARES.items():
+        for candidates, part in COSTS.candidates.items():
             add(part * spent, small, candidates)
     else:
-        add(some * _FEW_JOINED_LEVELS, _FEW_JOINED * k, 1, 2)
+        add(some * COSTS.few_joined, _FEW_JOINED * k, 1, 2)
     add(spent + of_joined[2], small, joined=2)
     reach = small
     while reach < rows:
-        reach, spent = min(2 * reach, rows), spent + many * _DOUBLING_LEVELS * k**-0.2
+        reach = min(2 * reach, rows)
+        spent += many * COSTS.doubling * k**COSTS.doubling_by_k
         add(spent + of_joined[2], reach, joined=2)
     for joined in (3, 4):
         add(spent + of_joined[joined], reach, joined=joined)
@@ -121,20 +129,6 @@ def pilot_k(job: Job, profile: Profile, pilot: pa.Table) -> int:
     return max(2, round(job.k * share))
 
 
-def _level_seconds(distinct: NDArray[np.float64]) -> float:
-    """Measured seconds per row that one core takes for a level of looking ahead.
-
-    For the cuts of each attribute, rows are cut by every attribute. The more ``distinct`` values
-    (attributes,) it has, the longer this takes, even beyond the number of rows of a small node.
-    """
-    return _LEVEL_S * len(distinct) * float(np.sum(1 + 6 * distinct / (distinct + 100)))
-
-
-def _many(distinct: NDArray[np.int64]) -> float:
-    """The factor by which many ``distinct`` values slow down cutting nodes of all sizes."""
-    return 1.0 + _MANY_VALUES * float(np.mean(distinct / (distinct + 1000)))
-
-
 def _group_rows(job: Job, profile: Profile, reach: int) -> int:
     """Rows of the largest nodes that are cut by groups.
 
@@ -142,22 +136,6 @@ def _group_rows(job: Job, profile: Profile, reach: int) -> int:
     """
     share = profile.rows // _SHARES
     return min(_GROUPS * job.k, share, job.partitioning.max_rows, reach, BLOCK)
-
-
-# A level is the cost of looking ahead once in nodes of 8 k rows, without groups; smaller nodes cost
-# a part of it. All figures: measured on poker hands (k = 5, 10, 20) and Adult (k = 5 to 100).
-_LEVEL_S = 1.2e-8
-_GREEDY_S = 2.5e-8  # per value of a quasi-identifier, without looking ahead
-_FEW = {4: 0.25, 5: 0.4, 6: 0.6, 8: 1.0}
-_LEAST_LEVELS = min(_FEW.values())
-_GROUP_LEVELS = 12.0  # at k = 1; like those below, it falls as k grows
-_GROUP_SHARES = {1: 0.48, 2: 0.7, 3: 1.0}  # by candidates
-_LARGE_K = 16
-_FEW_JOINED, _FEW_JOINED_LEVELS = 6, 2.9
-_DOUBLING_LEVELS, _MANY_VALUES = 2.9, 17.0
-_JOINED_LEVELS = {2: 120.0, 3: 300.0, 4: 850.0}  # by number of joined classes
-_GROUPS = 512  # times k: rows of the largest nodes that are cut by groups
-_SHARES = 4
 
 
 def policy_of(resolved: Mapping[str, Any]) -> CutPolicy | MultiwayPolicy:
