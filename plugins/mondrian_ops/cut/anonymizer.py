@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.cut.joining import joined_until
+from mondrian_ops.cut.joining import joined_until, widening
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.person_values import PersonsColumn, joined
 from mondrian_ops.cut.plan import Order, orders_of
@@ -282,7 +282,9 @@ class Anonymizer:
                 holds &= criterion.satisfied(classes, codes, self.domains[at])
             return holds
 
-        return joined_until(classes, satisfied) if self.privacy.counted else classes
+        if not self.privacy.counted:
+            return classes
+        return joined_until(classes, satisfied, widening(rows.rows.codes))
 
     def _table(
         self,
