@@ -170,7 +170,7 @@ def _wrapped(
 
 
 def _wrap_os(points: Points) -> None:
-    """What removes and renames; an open handle stands for its file."""
+    """What removes, renames and reads at once; an open handle stands for its file."""
     operations = {
         "mkdir": ("mkdir", 0),
         "chmod": ("chmod", 0),
@@ -180,6 +180,7 @@ def _wrap_os(points: Points) -> None:
         "unlink": ("unlink", 0),
         "rmdir": ("rmdir", 0),
         "fsync": ("fsync", 0),
+        "read": ("read", 0),
         "scandir": ("list", 0),
         "stat": ("stat", 0),
         "lstat": ("stat", 0),
