@@ -239,7 +239,7 @@ def _seconds_of_phase_one(
         "unlisted": "drop",
     }
     start = time.perf_counter()
-    for _batch in tables.open_source(str(path)).batches(list(ADULT_COLUMNS)):
+    for _batch in tables.open_table(str(path)).batches(list(ADULT_COLUMNS)):
         pass
     taken = [time.perf_counter() - start]
     for most in (1 << 40, None):

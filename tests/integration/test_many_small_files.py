@@ -14,7 +14,7 @@ import pytest
 from mondrian_ops import pipeline
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
-from mondrian_ops.tables import GatheredRows, Source, open_source
+from mondrian_ops.tables import FileTable, GatheredRows, open_table
 from opens import opens_in
 
 FILES, ROWS = 40, 50
@@ -78,9 +78,9 @@ def test_each_file_is_opened_once(folder, changes, most):
     assert many == classes(folder, "one.parquet", **changes)
 
 
-def gathered_by(folder: Path, path: Path, given: str = "many", **options: object) -> Source:
+def gathered_by(folder: Path, path: Path, given: str = "many", **options: object) -> FileTable:
     rows = GatheredRows(str(path), lambda names: [name for name in names if name != "zip"])
-    return open_source(str(folder / given), gathered=rows, **options)
+    return open_table(str(folder / given), gathered=rows, **options)
 
 
 def test_the_copy_has_the_columns_that_are_needed_and_all_rows_in_order(folder, tmp_path):
@@ -88,7 +88,7 @@ def test_the_copy_has_the_columns_that_are_needed_and_all_rows_in_order(folder, 
     written = pq.read_table(tmp_path / "rows.parquet")
     assert written.column_names == ["age", "illness"]
     assert written.equals(pq.read_table(folder / "one.parquet").select(["age", "illness"]))
-    copy = Source.from_json(source.copy.to_json())
+    copy = FileTable.from_json(source.copy.to_json())
     assert copy.schema.names == ["age", "zip", "illness"]  # a report lists them all
     assert pa.Table.from_batches(copy.batches(["age", "illness"])).equals(written)
 
@@ -164,7 +164,7 @@ def test_people_are_compared_by_a_column_that_is_not_copied(folder, tmp_path):
 def test_a_filter_opens_a_file_once(folder):
     import pyarrow.compute as pc
 
-    source = open_source(str(folder / "many"))
+    source = open_table(str(folder / "many"))
     with opens_in(folder / "many") as opens:
         kept = pa.Table.from_batches(source.batches(["zip"], pc.field("age") > 40, lists=False))
     assert set(opens.values()) == {1}
@@ -173,7 +173,7 @@ def test_a_filter_opens_a_file_once(folder):
 
 
 def test_small_batches_are_joined_in_order(folder):
-    source = open_source(str(folder / "many"))
+    source = open_table(str(folder / "many"))
     whole = pq.read_table(folder / "one.parquet")
     batches = list(source.batches(batch_rows=120, dictionaries=True))
     assert [batch.num_rows for batch in batches] == [100] * (FILES // 2)

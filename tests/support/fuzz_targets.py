@@ -14,7 +14,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.stores import load_job, read_hierarchy
 from mondrian_ops.stores.job_files import with_overrides
-from mondrian_ops.tables import open_source
+from mondrian_ops.tables import open_table
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def _hierarchy(content: bytes, ending: str) -> None:
 def csv(content: bytes) -> None:
     """A source; its rows are as many as were counted."""
     with _file(content, ".csv") as path, contextlib.suppress(MondrianOpsError):
-        source = open_source(path)
+        source = open_table(path)
         assert sum(batch.num_rows for batch in source.batches()) == source.rows
 
 

@@ -147,13 +147,13 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
     if run.state.retrieval == "scatter":
         return pa.concat_tables([publish.read_fragment(run.work, leaf) for leaf in leaves])
     source, reached = run.dataset.source, run.state.files
-    files = range(len(source.files))
+    parts = range(len(source.sizes))
     orders = run.anonymizer.orders
     condition = run.plan.condition(fragment.id, orders), orders
     batches = source.batches(
         run.columns,
         reach_of(*condition),
-        files=files if reached is None else sorted({*chain(*(reached[leaf] for leaf in leaves))}),
+        parts=parts if reached is None else sorted({*chain(*(reached[leaf] for leaf in leaves))}),
         exact=None if is_exact(*condition) else filter_of(*condition),
     )
     return pa.Table.from_batches(batches, run.schema)

@@ -40,7 +40,7 @@ class Dataset:
     """
 
     job: Job
-    source: tables.Source
+    source: tables.Table
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
     night: Night | None = None
@@ -79,7 +79,7 @@ class Dataset:
             name: Hierarchy.from_json(each) for name, each in described["hierarchies"].items()
         }
         job = Job.from_dict(described["job"])
-        source = tables.Source.from_json(described["source"])
+        source = tables.table_of_json(described["source"])
         night = described["night"] and Night.from_dict(described["night"])
         slots = Slots(**described["slots"])
         return cls(job, source, hierarchies, slots, night, described["contract"])

@@ -27,7 +27,7 @@ from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.generalize.series_boundaries import SeriesBoundaries
 from mondrian_ops.publish import FragmentWriter
-from mondrian_ops.tables import Source, Split
+from mondrian_ops.tables import Split, Table
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 
 Routed = list[tuple[int, pa.Table]]
@@ -85,7 +85,7 @@ class SampledRows:
     """``size`` random rows of a source, in its types, taken from batches as they pass."""
 
     def __init__(
-        self, source: Source, columns: Sequence[str], size: int, seed: int, first_row: int = 0
+        self, source: Table, columns: Sequence[str], size: int, seed: int, first_row: int = 0
     ) -> None:
         self.taken: list[pa.RecordBatch] = []
         self._schema = pa.schema([source.schema.field(name) for name in columns])
@@ -216,7 +216,7 @@ class Counting:
         self._least_rows = values // _VALUES_PER_ROW
 
     def batches(
-        self, source: Source, split: Split | None = None, batch_rows: int = BATCH_ROWS
+        self, source: Table, split: Split | None = None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         """The batches of a source, or of a split of it, with the columns that :meth:`count` needs.
 

@@ -20,7 +20,7 @@ from openlineage.client.facet_v2 import (
     tags_dataset,
 )
 
-from mondrian_ops.stores.store import store_of
+from mondrian_ops.stores.places import place_of
 
 FACET = "mondrian_ops_anonymization"
 ROLE = "mondrian_ops_role"
@@ -65,11 +65,11 @@ def names_of(
     """The lineage of a task that reads and writes these locations, before there is a report."""
     return OperatorLineage(
         inputs=[
-            InputDataset(*store_of(str(location)).lineage_name(str(location)))
+            InputDataset(*place_of(str(location)).lineage_name(str(location)))
             for location in inputs
         ],
         outputs=[
-            OutputDataset(*store_of(str(location)).lineage_name(str(location)))
+            OutputDataset(*place_of(str(location)).lineage_name(str(location)))
             for location in outputs
         ],
     )
@@ -78,10 +78,10 @@ def names_of(
 def lineage_of(report: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
     """The lineage of the release that has this report."""
     job = report["job"]
-    source = store_of(job["input"]).lineage_name(job["input"])
+    source = place_of(job["input"]).lineage_name(job["input"])
     columns = list(_columns(report))
     release = OutputDataset(
-        *store_of(job["output"]).lineage_name(job["output"]),
+        *place_of(job["output"]).lineage_name(job["output"]),
         facets={
             "schema": schema_dataset.SchemaDatasetFacet(
                 fields=[

@@ -49,9 +49,9 @@ def open_input(
     known: Mapping[str, str] | None = None,
     may_be_empty: bool = True,
     gathered: tables.GatheredRows | None = None,
-) -> tables.Source:
-    """The input of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
-    source = tables.open_source(
+) -> tables.Table:
+    """The input of a job that fits it; ``known`` and ``gathered`` as for :func:`open_table`."""
+    source = tables.open_table(
         str(job.input),
         job.named_columns,
         job.unlisted == "publish",
@@ -66,7 +66,7 @@ def open_input(
     return source
 
 
-def check_columns(job: Job, source: tables.Source) -> None:
+def check_columns(job: Job, source: tables.Table) -> None:
     """Raise JobError or InputError where the job does not fit the columns of its source."""
     names = source.schema.names
     roles = {
@@ -119,7 +119,7 @@ def _refuse_types_of_others(job: Job, names: Sequence[str]) -> None:
             raise JobError(f"types: the input has no column {column!r}{hint}; remove it")
 
 
-def _refuse_widths(job: Job, source: tables.Source) -> None:
+def _refuse_widths(job: Job, source: tables.Table) -> None:
     """Raise JobError for a width that the values of its column do not have."""
     for name, width in widths_of(job.l_width).items():
         check_width(name, source.schema.field(name).type, width)
@@ -201,7 +201,7 @@ def warn_of_undone(findings: Sequence[Mapping[str, Any]]) -> None:
         _log.warning("%s", text)
 
 
-def warn_of_numbers(job: Job, source: tables.Source) -> None:
+def warn_of_numbers(job: Job, source: tables.Table) -> None:
     """Log a warning for each number or date whose values ``l`` counts, however close they are."""
     for name in job.sensitive if job.l is not None else ():
         if name not in job.l_width and is_measurable(source.schema.field(name).type):

@@ -138,9 +138,9 @@ def accept(change_id: str, by: str, *, output: str = "", below: str = "") -> Ref
     return accepted
 
 
-def _empty(source: tables.Source, columns: Contract, last: Contract) -> Sequence[str]:
+def _empty(source: tables.Table, columns: Contract, last: Contract) -> Sequence[str]:
     """The columns without any value; a column of texts is only looked at if it was none before."""
-    if source.format == "csv":
+    if source.empty is not None:
         return source.empty
     texts = [name for name, each in columns.items() if each.type == "text"]
     return [
@@ -177,19 +177,19 @@ def _compared(
     return _Compared(completed(columns, last.columns), last, differing)
 
 
-def _places(job: Job, source: tables.Source, compared: _Compared) -> list[str]:
-    """Where CSV files have the first value that is none of the type that its column had."""
+def _places(job: Job, source: tables.Table, compared: _Compared) -> list[str]:
+    """Where files without declared types have the first value that is none of its column's."""
     before = {} if compared.last is None else named_types(compared.last.columns)
     found = []
     for change in compared.changes:
         now = change.after
-        if source.format != "csv" or now is None or now.type != "text":
+        if source.empty is None or now is None or now.type != "text":
             continue
         if (kind := before.get(change.name, "text")) == "text":
             continue
         types = {**job.types, change.name: kind}
         try:
-            tables.open_source(source.url, [change.name], False, True, types, job.csv)
+            tables.open_table(source.url, [change.name], False, True, types, job.csv)
         except InputError as error:
             if error.where:
                 found.append(

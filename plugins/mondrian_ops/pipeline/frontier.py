@@ -95,7 +95,7 @@ def draw(
     for point in grid:
         job_at(job, point)
     others = job.unlisted == "publish"
-    source = tables.open_source(
+    source = tables.open_table(
         str(job.input), job.named_columns, others, types=job.types, csv=job.csv
     )
     check_columns(job, source)

@@ -14,7 +14,7 @@ from mondrian_ops import report as reports
 from mondrian_ops import stores, tables
 from mondrian_ops.cut.anonymizer import columns_to_read
 from mondrian_ops.engines import class_samples
-from mondrian_ops.engines.memory import MemoryEngine, TableSource
+from mondrian_ops.engines.memory import MemoryEngine
 from mondrian_ops.engines.release_check import Counted
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import JobError
@@ -67,7 +67,7 @@ def anonymize(
     typed = tables.in_types(read, types, job.csv)
     changed = [name for name in columns if _differ(read[name], typed[name])]
     declared = pa.schema([each for each in callers.declared if each.name not in changed])
-    source = replace(TableSource.of(typed, callers.index, declared), types=types)
+    source = tables.MemoryTable.of(typed, callers.index, declared, types)
     if job.compares_people:
         raise JobError(
             "overlap: a release in memory is not recorded in the catalogue; remove overlap, or run "

@@ -157,7 +157,7 @@ def key_of(job: Job) -> bytes | None:
     return catalogue.current().key if job.compares_people else None
 
 
-def choose_columns(job: Job, source: tables.Source, work: publish.WorkDir) -> None:
+def choose_columns(job: Job, source: tables.Table, work: publish.WorkDir) -> None:
     """Note which columns tell the people of the drop apart, where the job compares them.
 
     They are those that a policy names, the entity's, the identifiers or all. This is for
@@ -169,7 +169,7 @@ def choose_columns(job: Job, source: tables.Source, work: publish.WorkDir) -> No
         work.write_json(_COLUMNS, _telling_apart(job, source.schema))
 
 
-def sketch(source: tables.Source, work: publish.WorkDir, key: bytes | None) -> None:
+def sketch(source: tables.Table, work: publish.WorkDir, key: bytes | None) -> None:
     """Write the sketch of the drop's people to the working files, unless there is no ``key``."""
     if key is None:
         return

@@ -482,7 +482,7 @@ def _opened(
     known: Mapping[str, str] | None = None,
     gathered: tables.GatheredRows | None = None,
 ) -> Dataset:
-    """The dataset of a job that fits it; ``known`` and ``gathered`` as for :func:`open_source`."""
+    """The dataset of a job that fits it; ``known`` and ``gathered`` as for :func:`open_table`."""
     holds = job.series is not None and job.series.holds
     source = open_input(job, known, may_be_empty=holds, gathered=gathered)
     if job.series is None:

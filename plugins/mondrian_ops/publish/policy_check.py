@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mondrian_ops.job.job import Job
-    from mondrian_ops.tables.source import Source
+    from mondrian_ops.tables.table import Table
 
 _ARRIVALS = "policies.json"
 
@@ -53,7 +53,7 @@ def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> J
     )
 
 
-def check_source(job: Job, source: Source) -> None:
+def check_source(job: Job, source: Table) -> None:
     """Check what could not be seen before the files of the job's input were listed.
 
     Raises JobError if a file lies, by a symbolic link, where a policy holds that the input does not
@@ -64,13 +64,13 @@ def check_source(job: Job, source: Source) -> None:
     if known is None:
         return
     held, inputs = {policy.name for policy in policies.policies_of(job)}, policies.inputs_of(known)
-    for file in source.files:
-        names = [policy.name for policy in policies.met(inputs, file)]
+    for place in source.locations:
+        names = [policy.name for policy in policies.met(inputs, place)]
         if not names and known.unmatched == "refuse":
-            raise policies.unmatched(file)
+            raise policies.unmatched(place)
         if not held.issuperset(names):
             raise JobError(
-                f"input: {shown(file)} leads to a location of a policy that {shown(source.url)} "
+                f"input: {shown(place)} leads to a location of a policy that {shown(source.url)} "
                 "does not match; give that location as the input"
             )
     check_columns(job, source.schema)

@@ -41,6 +41,7 @@ from mondrian_ops.stores.files import (
 from mondrian_ops.stores.locations import (
     check_path,
     is_hidden,
+    is_of_table,
     joined,
     name_of,
     shown,
@@ -57,7 +58,7 @@ from mondrian_ops.tables.parquet_files import in_plain_types, parquet_file
 from mondrian_ops.verify.truth import Read
 
 if TYPE_CHECKING:
-    from mondrian_ops.tables.source import Source
+    from mondrian_ops.tables.table import Table
 
 _REPORT = "_report.json"
 _REPORT_KEYS = frozenset(
@@ -318,10 +319,10 @@ class ReleaseFile:
         return self._footer[1]
 
     @cached_property
-    def _source(self) -> Source:
-        from mondrian_ops.tables.opening import open_source
+    def _source(self) -> Table:
+        from mondrian_ops.tables.opening import open_table
 
-        return open_source(self.url)
+        return open_table(self.url)
 
 
 def read_release(path: str) -> Iterator[ReleaseFile]:
@@ -364,6 +365,8 @@ def _target(output: str) -> str:
 
 
 def _refuse_overlap(input_url: str, output: str, target: str) -> None:
+    if is_of_table(input_url):
+        return
     remedy = "choose an `output` outside the input"
     if lies_in(source_root(input_url), target):
         raise StorageError(

@@ -86,7 +86,7 @@ class Evidence:
         job = self._job
         names = [str(job.entity_id), *job.sensitive, *job.quasi_identifier_names]
         known = types_of(self.name, output)
-        source = tables.open_source(location, names, False, True, job.types, job.csv, known)
+        source = tables.open_table(location, names, False, True, job.types, job.csv, known)
         batches = [*source.batches(names)]  # raises InputError where a column is missing
         schema = pa.schema([source.schema.field(name) for name in names])
         table = pa.Table.from_batches(batches, schema)

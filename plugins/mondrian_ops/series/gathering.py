@@ -29,9 +29,7 @@ from mondrian_ops.stores.files import new_file, open_file
 _POOL = "pool.parquet"
 
 
-def gather(
-    job: Job, drop: tables.Source, work: publish.WorkDir
-) -> tuple[Job, Night, tables.Source]:
+def gather(job: Job, drop: tables.Table, work: publish.WorkDir) -> tuple[Job, Night, tables.Table]:
     """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
     The job comes back as the policies of the rows that wait have it, too.
@@ -56,7 +54,7 @@ def gather(
         ) from None
 
 
-def check_types(job: Job, drop: tables.Source) -> None:
+def check_types(job: Job, drop: tables.Table) -> None:
     """Raise InputError where persons, or their values, are of another type than in the nights
     before: nobody can accept that."""
     if drop.rows:  # the types of a CSV file without rows mean nothing
@@ -64,8 +62,8 @@ def check_types(job: Job, drop: tables.Source) -> None:
 
 
 def _gathered(
-    job: Job, drop: tables.Source, work: publish.WorkDir, name: str, state: history.Current
-) -> tuple[Job, Night, tables.Source]:
+    job: Job, drop: tables.Table, work: publish.WorkDir, name: str, state: history.Current
+) -> tuple[Job, Night, tables.Table]:
     number = state.last + 1
     policies = [policy.to_dict() for policy in stores.policies_of(job)]
     arrivals = history.arrivals_of(name, state)
@@ -95,7 +93,7 @@ def _gathered(
             pq.write_table(of_persons.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     night = Night(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
-    pool = tables.open_source(path, may_be_empty=True)
+    pool = tables.open_table(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
     as_read = replace(pool, types=drop.types, read_as=drop.read_as)
@@ -103,7 +101,7 @@ def _gathered(
 
 
 def _batches(
-    source: tables.Source, schema: pa.Schema, number: int | None = None
+    source: tables.Table, schema: pa.Schema, number: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a source as the pool has them; those of a drop came in the night ``number``."""
     names = [name for name in schema.names if name in source.schema.names]
@@ -122,7 +120,7 @@ def _batches(
         )
 
 
-def _schema_of_pool(job: Job, drop: tables.Source, waiting: Iterable[tables.Source]) -> pa.Schema:
+def _schema_of_pool(job: Job, drop: tables.Table, waiting: Iterable[tables.Table]) -> pa.Schema:
     """The columns that the release needs, each in a type that has room for all its values.
 
     A column that is published without being named may be missing in some of the rows.
@@ -169,7 +167,7 @@ def _other_type(name: str) -> InputError:
     )
 
 
-def _opened(file: str, directory: str) -> tables.Source:
+def _opened(file: str, directory: str) -> tables.Table:
     """The rows that wait in a file; raises StorageError where it is missing, or of another series.
 
     The rows of another series came under other policies.
@@ -181,7 +179,7 @@ def _opened(file: str, directory: str) -> tables.Source:
             "it, and restore it from a backup"
         )
     try:
-        return tables.open_source(file)
+        return tables.open_table(file)
     except InputError:
         raise StorageError(
             f"{stores.shown(file)}: rows that wait are missing or cannot be read; restore the file"
@@ -197,7 +195,7 @@ def _refuse_others(counts: Counter[int], waiting: Iterable[history.Waiting]) -> 
         )
 
 
-def _refuse_names(drop: tables.Source) -> None:
+def _refuse_names(drop: tables.Table) -> None:
     for name in HIDDEN:
         if name in drop.schema.names:
             raise InputError(

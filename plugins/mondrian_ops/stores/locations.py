@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from mondrian_ops.errors import InputError, JobError
+from mondrian_ops.stores.places import opener_of, place_of
 from mondrian_ops.stores.store import URL, find_store, scheme_of, store_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,12 @@ def is_local(url: str) -> bool:
     Raises:
         InputError: the URL's scheme is not available.
     """
-    return store_of(url) is find_store("file")
+    return place_of(url) is find_store("file")
+
+
+def is_of_table(url: str) -> bool:
+    """Whether it is a table that another package opens, which no store holds."""
+    return opener_of(url) is not None
 
 
 def local_path(url: str) -> str:
@@ -77,17 +83,22 @@ def local_path(url: str) -> str:
     if URL.match(url) is None:
         return os.fspath(url)
     if scheme_of(url) != "file":
-        store_of(url)  # raises for a scheme that is not available
+        place_of(url)  # raises for a scheme that is not available
         raise InputError(f"{shown(url)}: not on the local file system; give a local path")
     return unquote(urlsplit(url).path)
 
 
 def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
-    """Raise JobError if no file can have this path on its store.
+    """Raise JobError if no file can have this path on its store, or no table but an input be there.
 
     ``suffix_bytes`` is what the names of working files add to the last name.
     """
-    store, path = store_of(url), parts_of(url)[1]
+    if option != "input" and is_of_table(url):
+        raise JobError(
+            f"{option}: {shown(url)} is a table of a kind that can only be an input; give a "
+            "location of a store"
+        )
+    store, path = place_of(url), parts_of(url)[1]
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
@@ -141,16 +152,16 @@ def is_hidden(name: str) -> bool:
 
 
 def with_connection(url: str, conn_id: str) -> str:
-    """The location, reached through a connection if it is remote and names none itself."""
-    store, match = store_of(url), URL.match(url)
-    if is_local(url) or match is None or store.split_authority(match[2])[0]:
+    """The location, reached through a connection if it is on a remote store and names none."""
+    store, match = place_of(url), URL.match(url)
+    if is_local(url) or is_of_table(url) or match is None or store.split_authority(match[2])[0]:
         return url
     return f"{match[1]}://{conn_id}@{match[2]}{match[3]}"
 
 
 def joined(url: str, *names: str) -> str:
     """The location with these names below another location."""
-    return store_of(url).joined(url, *names)
+    return place_of(url).joined(url, *names)
 
 
 def parent_of(url: str) -> str:
@@ -166,7 +177,7 @@ def name_of(url: str) -> str:
 
 def parts_of(url: str) -> tuple[str, str]:
     """The scheme and authority of a remote URL and its path; nothing and a local path."""
-    return store_of(url).parts(url)
+    return place_of(url).parts(url)
 
 
 def filesystem(url: str) -> tuple[pa_fs.FileSystem, str]:

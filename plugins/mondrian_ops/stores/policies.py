@@ -40,8 +40,8 @@ from mondrian_ops.stores.locations import (
     resolved,
     shown,
 )
+from mondrian_ops.stores.places import place_of
 from mondrian_ops.stores.regular_files import open_regular
-from mondrian_ops.stores.store import store_of
 
 if TYPE_CHECKING:
     from mondrian_ops.job.job import Job
@@ -240,4 +240,4 @@ def _ends(pattern: str) -> tuple[str, str]:
 def _on_one_store(one: str, other: str) -> bool:
     if one == other or not (one and other):
         return one == other
-    return not store_of(one).known_as(one).isdisjoint(store_of(other).known_as(other))
+    return not place_of(one).known_as(one).isdisjoint(place_of(other).known_as(other))

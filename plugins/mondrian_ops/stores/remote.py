@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fnmatch
 import os
-import posixpath
 import shutil
 import tempfile
 from abc import abstractmethod
@@ -20,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores import store_access
 from mondrian_ops.stores.locations import before_wildcard, has_wildcard, is_hidden, shown
-from mondrian_ops.stores.store import URL, FileInfo, NewFile, Store, find_store, schemes
+from mondrian_ops.stores.store import FileInfo, NewFile, Store, find_store, schemes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +42,6 @@ class RemoteStore(Store):
     """The same for the other errors of the store; what has none of them is of a file's content."""
     stamp_ns: ClassVar[int] = 1
     """What a listing and the answer about one file agree on of a time, in nanoseconds."""
-
-    def parts(self, url: str) -> tuple[str, str]:
-        """The path is without double or trailing slashes."""
-        match = URL.match(url)
-        assert match is not None  # noqa: S101 - a URL led to this store
-        return f"{match[1].lower()}://{match[2]}", posixpath.normpath("/" + match[3].lstrip("/"))
 
     @abstractmethod
     def options(self, base: str) -> Mapping[str, Any]:

@@ -96,29 +96,25 @@ class NewFile(ABC):
         """Drop the file and what was written of it."""
 
 
-class Store(ABC):
-    """Where bytes lie. One object serves all locations of its schemes.
+class Place:
+    """What the URLs of a scheme say, before anything is asked of the place itself.
 
-    A missing file or directory raises FileNotFoundError, a forbidden one PermissionError, and
-    everything that a retry may cure another OSError.
+    A URL is a scheme, an authority and a path; a subclass says otherwise.
     """
 
-    name: ClassVar[str]
-    """What it is called in the options of connections, such as ``s3``."""
-    publication: ClassVar[str]
-    """``module:Class`` of the :class:`mondrian_ops.publish.publication.Publication` there."""
-    has_round_trips: ClassVar[bool] = True
-    """Whether each read is a request that waits for a server: few large ones, several at once."""
     max_name_bytes: ClassVar[int] = 255
     """The longest name in a path; that of HDFS and of Linux's file systems."""
     max_path_bytes: ClassVar[int] = 4095
     """The longest path."""
 
-    # Locations
-
-    @abstractmethod
     def parts(self, url: str) -> tuple[str, str]:
-        """The scheme and authority of a URL (empty on the local store), and its path."""
+        """The scheme and authority of a URL (empty on the local store), and its path.
+
+        The path is without double or trailing slashes.
+        """
+        match = URL.match(url)
+        assert match is not None  # noqa: S101 - a URL led here
+        return f"{match[1].lower()}://{match[2]}", posixpath.normpath("/" + match[3].lstrip("/"))
 
     def joined(self, url: str, *names: str) -> str:
         """The location with these names below another location."""
@@ -151,6 +147,23 @@ class Store(ABC):
         base, path = self.parts(url)
         scheme, _, authority = base.partition("://")
         return f"{scheme}://{self.split_authority(authority)[1]}", path.lstrip("/")
+
+
+class Store(Place, ABC):
+    """Where bytes lie. One object serves all locations of its schemes.
+
+    A missing file or directory raises FileNotFoundError, a forbidden one PermissionError, and
+    everything that a retry may cure another OSError.
+    """
+
+    name: ClassVar[str]
+    """What it is called in the options of connections, such as ``s3``."""
+    publication: ClassVar[str]
+    """``module:Class`` of the :class:`mondrian_ops.publish.publication.Publication` there."""
+    has_round_trips: ClassVar[bool] = True
+    """Whether each read is a request that waits for a server: few large ones, several at once."""
+
+    # Arrow
 
     @abstractmethod
     def arrow(self, url: str) -> tuple[pa_fs.FileSystem, str]:

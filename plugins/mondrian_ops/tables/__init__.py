@@ -1,4 +1,4 @@
-"""How rows are read: CSV, Parquet and tables in memory, as Arrow batches of one schema.
+"""How rows are read: CSV, Parquet, tables in memory and what other packages add, behind `Table`.
 
 Imports stores, and of cut the plan alone, by which a reader skips rows. Knows no release. Public:
 the names in ``__init__.pyi``, each imported on first use.

@@ -1,4 +1,4 @@
-"""Opens a source: inspects its files for the columns, types and rows that they have together."""
+"""Opens a table; inspects files for the columns, types and rows that they have together."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from mondrian_ops.data.column_types import plain_type
 from mondrian_ops.data.named_types import Declared, is_already
-from mondrian_ops.errors import InputError
+from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.job.source_options import Csv
 from mondrian_ops.stores.locations import name_of, shown
 from mondrian_ops.tables import csv_files, parquet_files
 from mondrian_ops.tables.batch_sizes import Unpacked
 from mondrian_ops.tables.discovery import Format, data_file, data_files, file_format
+from mondrian_ops.tables.files import FileTable
 from mondrian_ops.tables.gathered_rows import GatheredRows
-from mondrian_ops.tables.source import Source
+from mondrian_ops.tables.kinds import kind_of
+from mondrian_ops.tables.table import Table
 from mondrian_ops.tables.typed_columns import cast_errors
 
 
-def open_source(
+def open_table(
     url: str,
     named: Sequence[str] = (),
     others: bool = True,
@@ -30,14 +33,16 @@ def open_source(
     csv: Csv | None = None,
     known: Mapping[str, str] | None = None,
     gathered: GatheredRows | None = None,
-) -> Source:
-    """Inspect every file of a source for schema, rows and size; a CSV file is read once for it.
+) -> Table:
+    """The table at a location: files, or what an entry point opens locations of this scheme with.
+
+    Every file is inspected for schema, rows and size; a CSV file is read once for it.
 
     Args:
-        url: a file, a directory or a glob.
+        url: a file, a directory or a glob, or a URL of a scheme of another kind of table.
         named: columns that the job names. A pandas index is part of the data if it is among them.
         others: whether other columns are ever read; if not, CSV's need no type.
-        may_be_empty: whether files without rows will do.
+        may_be_empty: whether a table without rows will do.
         types: by column, the type that the job names; other names are ignored here.
         csv: how the job says that CSV files are read, and which texts are missing values.
         known: by column, a type that CSV files had before, and keep where it fits.
@@ -49,10 +54,64 @@ def open_source(
             that is not of its encoding (file and line are named).
         JobError: no file can have the path, or the access policy does not let jobs read there.
     """
+    kind = kind_of(url)
+    types, csv = types or {}, csv or Csv()
+    table = (
+        _opened(url, named, others, types, csv, known, gathered)
+        if kind is None
+        else _of_kind(kind, url, types, csv)
+    )
+    if table.rows == 0 and not may_be_empty:
+        raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
+    return table
+
+
+def table_of_json(value: Mapping[str, Any]) -> Table:
+    """The table of :meth:`Table.to_json`, of its kind.
+
+    Raises InputError where the package that reads its scheme is missing, as on an executor.
+    """
+    kind = kind_of(value["url"])
+    if kind is None and "files" not in value:
+        scheme = value["url"].partition(":")[0]
+        raise InputError(
+            f"{shown(value['url'])}: no package that reads {scheme}:// is installed here; install "
+            "it wherever tasks of a run work, on Spark's executors, too"
+        )
+    return (kind or FileTable).from_json(value)
+
+
+def _of_kind(kind: type[Table], url: str, types: Mapping[str, str], csv: Csv) -> Table:
+    """A table of another kind than files; it has types of its own."""
+    for option, is_given in (("types", bool(types)), ("csv", csv != Csv())):
+        if is_given:
+            raise JobError(
+                f"{option}: says how files are read, and {shown(url)} is none; remove {option}"
+            )
+    table = kind.open(url)
+    for each in table.schema:
+        if each.type != plain_type(each.type):
+            raise InputError(
+                f"{shown(url)}: {kind.__name__} gives column {each.name!r} the type {each.type}, "
+                f"which is not plain; correct it to {plain_type(each.type)}"
+            )
+    return replace(table, read_as={"format": url.partition(":")[0].lower(), **table.read_as})
+
+
+def _opened(
+    url: str,
+    named: Sequence[str],
+    others: bool,
+    types: Mapping[str, str],
+    csv: Csv,
+    known: Mapping[str, str] | None,
+    gathered: GatheredRows | None,
+) -> FileTable:
+    """Files as one table; see :func:`open_table`."""
     entries = data_files(url)
     files = [file.url for file in entries]
     kind, size = _one_format(files), sum(file.bytes for file in entries)
-    csv, types, needed = csv or Csv(), types or {}, None if others else named
+    needed = None if others else named
     if gathered is not None and not gathered.suit(entries):
         gathered = None
     at_once = gathered is not None and kind == "parquet" and not types
@@ -78,10 +137,21 @@ def open_source(
         found["empty"] = inspected.empty
     data, left_out = parquet_files.without_index(schema.names, index, named)
     schema = pa.schema([schema.field(name) for name in data])
-    found["_read"] = pa.schema([read.field(name) for name in data])
+    found["stored"] = pa.schema([read.field(name) for name in data])
     stamps = [file.stamp for file in entries]
     kept = pa.schema([each for each in declared if each.name in data])
-    source = Source(url, files, kind, schema, size, groups, stamps, tuple(left_out), kept, **found)
+    source = FileTable(
+        url=url,
+        files=files,
+        format=kind,
+        schema=schema,
+        bytes=size,
+        sizes=groups,
+        stamps=stamps,
+        index=tuple(left_out),
+        declared=kept,
+        **found,
+    )
     if kind == "parquet":
         wanted = {name: each for name, each in types.items() if name in data}
         if needed is not None:
@@ -89,11 +159,7 @@ def open_source(
         source = _typed(source, wanted)
     read_as = _read_as(source, () if kind == "parquet" else inspected.numberlike)
     source = replace(source, read_as=read_as)
-    if source.rows == 0:
-        if not may_be_empty:
-            raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
-        return source
-    if gathered is not None:
+    if gathered is not None and source.rows:
         source = _with_copy(source, gathered, at_once)
     return source
 
@@ -106,7 +172,7 @@ def _columns_of(
     return chosen(parquet_files.without_index(schema.names, index, named)[0])
 
 
-def _with_copy(source: Source, gathered: GatheredRows, is_complete: bool) -> Source:
+def _with_copy(source: FileTable, gathered: GatheredRows, is_complete: bool) -> FileTable:
     """A source with the rows that are gathered, or the rest of them, as its copy."""
     names = gathered.columns(source.schema.names)
     if is_complete:
@@ -123,14 +189,14 @@ def _with_copy(source: Source, gathered: GatheredRows, is_complete: bool) -> Sou
         format="parquet",
         csv=Csv(),
         dialects=(),
-        _groups=[tuple(gathered.groups)],
-        _stamps=[data_file(gathered.path).stamp],
-        _read=pa.schema([source.schema.field(name) for name in names]),
+        sizes=[tuple(gathered.groups)],
+        stamps=[data_file(gathered.path).stamp],
+        stored=pa.schema([source.schema.field(name) for name in names]),
     )
     return replace(source, copy=copy)
 
 
-def _typed(source: Source, types: Mapping[str, str]) -> Source:
+def _typed(source: FileTable, types: Mapping[str, str]) -> FileTable:
     """A Parquet source with the columns of ``types`` in these types, each value tried.
 
     Raises InputError where a value has no exact counterpart; file and row are named.
@@ -142,7 +208,7 @@ def _typed(source: Source, types: Mapping[str, str]) -> Source:
     }
     for at, path in enumerate(source.files if tried else ()):
         row = 0
-        for batch in source.batches(list(tried), files=[at]):
+        for batch in source.batches(list(tried), parts=[at]):
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 with cast_errors(shown(path), name, tried[name].name, column.type, row):
                     tried[name].add(column)
@@ -157,7 +223,7 @@ def _typed(source: Source, types: Mapping[str, str]) -> Source:
     return replace(source, schema=schema, declared=declared, types=dict(types))
 
 
-def _read_as(source: Source, numberlike: Sequence[str]) -> dict[str, Any]:
+def _read_as(source: FileTable, numberlike: Sequence[str]) -> dict[str, Any]:
     """How a source is read, for its report."""
     csv, dialects = source.csv, source.dialects
     of_csv = {

@@ -19,7 +19,7 @@ def in_types(
 ) -> pa.Table:
     """A table with its columns in the types that a job names, and missing texts missing.
 
-    Other names than those of its columns are ignored here. Raises as :func:`open_source` does.
+    Other names than those of its columns are ignored here. Raises as :func:`open_table` does.
     """
     csv, types = csv or Csv(), types or {}
     for at, name in enumerate(table.column_names):

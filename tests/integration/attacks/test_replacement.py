@@ -230,7 +230,7 @@ def test_what_is_published_in_the_meantime_is_not_replaced_either(site):
 
 def test_no_work_is_done_for_what_is_refused(site, monkeypatch):
     made(site)
-    monkeypatch.setattr(tables, "open_source", None)
+    monkeypatch.setattr(tables, "open_table", None)
     assert "may not replace" in refusal(site, k=2)
 
 

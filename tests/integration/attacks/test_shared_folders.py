@@ -397,7 +397,7 @@ def test_data_that_becomes_a_link_after_it_was_checked_is_not_read(
 
     monkeypatch.setattr(discovery, "check_source_file", swapped)
     with pytest.raises(JobError, match="outside the allowed locations"):
-        tables.open_source(str(file))
+        tables.open_table(str(file))
 
 
 @pytest.mark.parametrize(("name", "rows"), KINDS)
@@ -410,7 +410,7 @@ def test_data_that_becomes_a_link_to_hidden_rows_is_not_read(
     file.symlink_to(secret)
     monkeypatch.setattr(discovery, "check_source_file", lambda *_: None)
     with pytest.raises(JobError, match="is hidden"):
-        tables.open_source(str(file))
+        tables.open_table(str(file))
 
 
 @pytest.mark.parametrize(("name", "rows"), KINDS[1:])
@@ -427,4 +427,4 @@ def test_data_that_becomes_a_pipe_after_it_was_checked_is_not_waited_for(
 
     monkeypatch.setattr("mondrian_ops.stores.regular_files.refuse_special", swapped)
     with pytest.raises(InputError, match="is a named pipe"):
-        tables.open_source(str(file))
+        tables.open_table(str(file))

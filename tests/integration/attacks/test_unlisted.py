@@ -172,8 +172,8 @@ def test_an_index_that_the_job_names_is_a_column(tmp_path):
 @pytest.mark.parametrize("named", [[], ["ssn"]])
 def test_other_processes_take_the_same_columns_for_the_data(tmp_path, named):
     pq.write_table(pa.Table.from_pandas(numbered("ssn")), tmp_path / "in.parquet")
-    source = tables.open_source(str(tmp_path / "in.parquet"), named)
-    other = tables.Source.from_json(json.loads(json.dumps(source.to_json())))
+    source = tables.open_table(str(tmp_path / "in.parquet"), named)
+    other = tables.FileTable.from_json(json.loads(json.dumps(source.to_json())))
     assert other == source
     assert ("ssn" in other.schema.names) is ("ssn" in named) is (not other.index)
     assert all(batch.schema.names == source.schema.names for batch in other.batches())

@@ -27,7 +27,7 @@ from mondrian_ops.publish import (
 from mondrian_ops.stores import read_file, write_file
 from mondrian_ops.stores import webhdfs as hdfs_module
 from mondrian_ops.stores.webhdfs import Hdfs
-from mondrian_ops.tables import open_source
+from mondrian_ops.tables import open_table
 from servers.hdfs import BLOCK
 from servers.stores import USER, HdfsFolder
 from staged_releases import stage, version_on
@@ -209,7 +209,7 @@ def test_working_files_are_private(folder, monkeypatch):
     write_file(folder.url(f"{name}/secret.csv"), b"n\n1\n")
     monkeypatch.setenv("HADOOP_USER_NAME", "bob")
     with pytest.raises(InputError, match="permission denied; let this process read it"):
-        open_source(folder.url(f"{name}/secret.csv"))
+        open_table(folder.url(f"{name}/secret.csv"))
     with pytest.raises(PermissionError):
         work.read_json("run.json")
 

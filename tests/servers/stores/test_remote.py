@@ -29,7 +29,7 @@ from mondrian_ops.publish import (
 )
 from mondrian_ops.stores import options_of, read_file, use_options, write_file
 from mondrian_ops.stores import store_access as connections_module
-from mondrian_ops.tables import Source, open_source
+from mondrian_ops.tables import FileTable, open_table
 from mondrian_ops.tables.discovery import data_files
 from servers.hdfs import BLOCK
 from staged_releases import stage, version_on
@@ -57,7 +57,7 @@ def parquet_of(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def read(source: Source, *columns: str, **options) -> pa.Table:
+def read(source: FileTable, *columns: str, **options) -> pa.Table:
     return pa.Table.from_batches(source.batches(columns or None, **options))
 
 
@@ -66,7 +66,7 @@ def read(source: Source, *columns: str, **options) -> pa.Table:
 
 def test_parquet_of_several_blocks_is_read_as_from_a_local_file(store, table, parquet):
     assert len(parquet) > 3 * BLOCK
-    source = open_source(store.put("in.parquet", parquet))
+    source = open_table(store.put("in.parquet", parquet))
     assert (source.rows, source.bytes) == (ROWS, len(parquet))
     assert read(source).equals(table)
     assert read(source, "n").equals(table.select(["n"]))
@@ -81,7 +81,7 @@ def test_the_file_really_has_several_blocks_on_both_data_nodes(hdfs_folder, parq
 
 
 def test_columns_and_row_groups_that_are_not_needed_are_not_read(store, table, parquet):
-    source = open_source(store.put("in.parquet", parquet))
+    source = open_table(store.put("in.parquet", parquet))
 
     def cost(**options) -> tuple[pa.Table, float]:
         before = store.bytes_read()
@@ -132,12 +132,12 @@ def test_what_is_no_source_is_refused(store):
         "f": "has no data files",
     }.items():
         with pytest.raises(InputError, match=message):
-            open_source(store.url(name))
+            open_table(store.url(name))
 
 
 def test_names_with_blanks_and_signs(store):
     url = store.put("a b&c+d%41/ü#1.csv", b"n\n7\n")
-    assert read(open_source(url))["n"].to_pylist() == [7]
+    assert read(open_table(url))["n"].to_pylist() == [7]
 
 
 def test_csv_by_blocks_packed_or_not(store, table, monkeypatch):
@@ -145,7 +145,7 @@ def test_csv_by_blocks_packed_or_not(store, table, monkeypatch):
     text = "n;t\n" + "".join(f"{number};x{number}\n" for number in range(60_000))
     store.put("in/a.csv", text.encode())
     store.put("in/b.csv.gz", gzip.compress(b"n;t\n1.5;\n"))
-    source = open_source(store.url("in"))
+    source = open_table(store.url("in"))
     assert source.schema == pa.schema([("n", pa.float64()), ("t", pa.string())])
     found = read(source)
     assert found.num_rows == source.rows == 60_001
@@ -163,23 +163,23 @@ def test_csv_errors_name_file_and_line_but_no_value(store):
         "bad.csv.gz": r"bad\.csv\.gz: damaged gzip",
     }.items():
         with pytest.raises(InputError, match=message) as caught:
-            open_source(store.url(name))
+            open_table(store.url(name))
         assert "Canary" not in str(caught.value)
 
 
 def test_damaged_parquet_is_named(store):
     with pytest.raises(InputError, match=r"bad\.parquet: cannot be read as Parquet"):
-        open_source(store.put("bad.parquet", b"PAR1 is how it begins"))
+        open_table(store.put("bad.parquet", b"PAR1 is how it begins"))
 
 
 def test_a_source_that_changes_while_read_is_refused(store, table, parquet):
     store.put("in/a.parquet", parquet)
-    batches = open_source(store.url("in")).batches()
+    batches = open_table(store.url("in")).batches()
     next(batches)
     store.put("in/b.parquet", parquet)
     with pytest.raises(InputError, match="changed while it was read"):
         list(batches)
-    again = Source.from_json(json.loads(json.dumps(open_source(store.url("in")).to_json())))
+    again = FileTable.from_json(json.loads(json.dumps(open_table(store.url("in")).to_json())))
     store.put("in/b.parquet", parquet_of(table.slice(1)))
     one, two = again.splits(ROWS)
     assert read(again, split=one).num_rows == ROWS
@@ -188,7 +188,7 @@ def test_a_source_that_changes_while_read_is_refused(store, table, parquet):
 
 
 def test_a_process_without_environment_uses_the_options_it_was_sent(store, parquet, monkeypatch):
-    source = open_source(store.put("in.parquet", parquet))
+    source = open_table(store.put("in.parquet", parquet))
     options = json.loads(json.dumps(options_of([source.url, store.url("out"), "/local"])))
     assert len(options) == 1
     for name in ("HADOOP_USER_NAME", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID"):
@@ -197,7 +197,7 @@ def test_a_process_without_environment_uses_the_options_it_was_sent(store, parqu
     use_options(options)
     work = WorkDir(work_path(store.url("out"), "run"))
     work.create()  # by the same user
-    assert read(Source.from_json(source.to_json()), "n").num_rows == ROWS
+    assert read(FileTable.from_json(source.to_json()), "n").num_rows == ROWS
 
 
 def test_a_user_part_is_shown_nowhere(store, monkeypatch):
@@ -210,8 +210,8 @@ def test_a_user_part_is_shown_nowhere(store, monkeypatch):
     store.put("bad.csv", b"a,a\n")
     store.put("taken/x", b"")
     for act in (
-        lambda: open_source(url),
-        lambda: open_source(url.replace("absent", "bad.csv")),
+        lambda: open_table(url),
+        lambda: open_table(url.replace("absent", "bad.csv")),
         lambda: WorkDir(url).token,
         lambda: list(read_release(url)),
         lambda: check_output("/in", url.replace("absent", "taken")),

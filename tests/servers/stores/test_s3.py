@@ -14,7 +14,7 @@ import pytest
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.publish import WorkDir, check_output, objects, publish, read_release, work_path
 from mondrian_ops.stores import write_file
-from mondrian_ops.tables import open_source
+from mondrian_ops.tables import open_table
 from servers.s3 import Request
 from servers.stores import S3Folder
 from staged_releases import stage, version_on
@@ -180,16 +180,16 @@ def test_a_part_that_the_manifest_names_and_that_is_gone_is_an_error(s3_folder):
 
 def test_what_a_bucket_does_not_allow_or_have_is_said(s3_folder, monkeypatch):
     with pytest.raises(InputError, match="no such file or directory"):
-        open_source("s3://no-such-bucket/in")
+        open_table("s3://no-such-bucket/in")
     with pytest.raises(StorageError, match="cannot be created"):
         WorkDir(work_path("s3://no-such-bucket/out", "run")).create()
     with pytest.raises(FileNotFoundError):
         write_file("s3://no-such-bucket/f", b"")
     with pytest.raises(InputError, match="names no bucket"):
-        open_source("s3:///in")
+        open_table("s3:///in")
 
 
 def test_a_server_that_does_not_answer_is_an_error_that_a_retry_may_cure(s3_folder, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(OSError, match="AWS Error NETWORK_CONNECTION"):
-        open_source(s3_folder.url("in"))
+        open_table(s3_folder.url("in"))

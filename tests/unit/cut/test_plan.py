@@ -170,7 +170,7 @@ def test_every_row_has_one_fragment_in_every_rendering(tmp_path_factory, planned
 
     path = tmp_path_factory.getbasetemp() / "rows.parquet"
     pq.write_table(numbered, path, row_group_size=3)
-    source = tables.open_source(str(path))
+    source = tables.open_table(str(path))
     for at in range(len(plan.fragments)):
         condition = plan.condition(at, orders), orders
         expected = [row for row, fragment in enumerate(routed) if fragment == at]
@@ -193,7 +193,7 @@ def test_missing_floats_are_found_whatever_the_statistics_say(tmp_path, values):
     """A row group of 0.25 and NaN has the statistics of one that holds 0.25 only."""
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"x": values}), path)
-    source = tables.open_source(str(path))
+    source = tables.open_table(str(path))
     orders = {"x": Order(pa.float64())}
     tree = (Branch("x", None, 1, 2), Leaf(0), Branch("x", 0.0, 3, 4), Leaf(1), Leaf(2))
     plan = Plan(tree, ((0,), (1,), (2,)))

@@ -97,12 +97,12 @@ def test_a_missing_connection_is_named(url):
     assert connection_options("hdfs", "nobody") is None
     use_connections()
     with pytest.raises(InputError, match="no Airflow connection 'nobody', which the URL names"):
-        tables.open_source(url)
+        tables.open_table(url)
     stores.look_up_with(None)
     with pytest.raises(
         InputError, match="an Airflow connection, but this process runs outside Airflow"
     ):
-        tables.open_source(url)
+        tables.open_table(url)
 
 
 def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
@@ -111,12 +111,12 @@ def test_without_any_connection_hdfs_says_what_may_be_done(monkeypatch):
     with pytest.raises(
         InputError, match=r"create the connection webhdfs_default, set MONDRIAN_OPS"
     ):
-        tables.open_source("hdfs://nn/x")
+        tables.open_table("hdfs://nn/x")
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated():
     with pytest.raises(InputError, match="the URL holds a password") as caught:
-        tables.open_source("webhdfs://alice:hunter2@nn:9870/x")
+        tables.open_table("webhdfs://alice:hunter2@nn:9870/x")
     assert "hunter2" not in str(caught.value)
 
 
@@ -130,7 +130,7 @@ def test_hdfs_through_a_connection(hdfs_folder: HdfsFolder, monkeypatch, conn_id
     use_connections()
     named = "" if conn_id == "webhdfs_default" else f"{conn_id}@"
     hdfs_folder.put("in.csv", b"n\n1\n")
-    source = tables.open_source(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
+    source = tables.open_table(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
     assert source.rows == 1
     stores.write_file(f"hdfs://{named}{hdfs_folder.path('f')}", b"by alice")
     (told,) = hdfs_folder.server.call("LISTSTATUS", hdfs_folder.path("f"))["FileStatuses"][
@@ -150,6 +150,6 @@ def test_s3_through_a_connection(s3_folder: S3Folder, monkeypatch, conn_id):
     named = "" if conn_id == "aws_default" else f"{conn_id}@"
     s3_folder.put("in.csv", b"n\n1\n")
     url = s3_folder.url("in.csv").replace("s3://", f"s3://{named}")
-    assert tables.open_source(url).rows == 1
+    assert tables.open_table(url).rows == 1
     sent = json.loads(json.dumps(stores.options_of([url])))
     assert next(iter(sent.values()))["secret_key"] == "s"

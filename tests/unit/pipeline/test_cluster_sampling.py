@@ -37,7 +37,7 @@ def hands(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset_of(job: Job) -> Dataset:
-    return Dataset(job, tables.open_source(str(job.input)), hierarchies_of(job))
+    return Dataset(job, tables.open_table(str(job.input)), hierarchies_of(job))
 
 
 class TestSize:

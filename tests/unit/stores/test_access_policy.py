@@ -227,7 +227,7 @@ def test_a_link_to_hidden_files_is_refused_wherever_it_is_found(home, staged, pa
     (home / "out" / "link").symlink_to(staged)
     publish.check_job(job(home, input=str(home / pattern)))
     with pytest.raises(JobError, match=r"^input: .*link.* hidden, because"):
-        tables.open_source(str(home / pattern))
+        tables.open_table(str(home / pattern))
 
 
 def test_a_link_whose_name_looks_like_a_pattern_is_followed_before_it_is_judged(home, staged):
@@ -313,18 +313,18 @@ def test_a_link_that_is_found_on_the_way_is_refused(home, pattern, directory):
     planned = job(home, input=str(home / pattern))
     publish.check_job(planned)
     with pytest.raises(JobError, match=r"^input: .*planted.* outside the allowed locations"):
-        tables.open_source(planned.input)  # before a line of it is read
+        tables.open_table(planned.input)  # before a line of it is read
     with pytest.raises(JobError, match=r"^input: .*planted.* outside the allowed locations"):
         pipeline.partition(planned, work=str(home / "out" / ".w"))
     assert list((home / "out").iterdir()) == []
 
 
 def test_a_link_that_is_planted_after_the_files_were_listed_is_refused(home):
-    source = tables.open_source(str(home / "in" / "rows.csv"))
+    source = tables.open_table(str(home / "in" / "rows.csv"))
     (home / "in" / "rows.csv").unlink()
     (home / "in" / "rows.csv").symlink_to(home / "other" / "rows.csv")
     with pytest.raises(JobError, match="outside the allowed locations"):
-        list(tables.Source.from_json(source.to_json()).batches())
+        list(tables.FileTable.from_json(source.to_json()).batches())
 
 
 def test_an_output_that_becomes_a_link_is_not_published(home):
@@ -348,7 +348,7 @@ def test_working_files_are_made_where_something_may_be_written_only(home):
 def test_a_loop_of_links_leads_nowhere(home):
     (home / "in" / "loop").symlink_to(home / "in" / "loop")
     with pytest.raises(Exception, match=r"loop|no such file|Too many"):
-        tables.open_source(str(home / "in" / "loop"))
+        tables.open_table(str(home / "in" / "loop"))
 
 
 # What else a job names

@@ -83,7 +83,7 @@ def test_a_file_that_is_missing_is_named_in_full(tmp_path, monkeypatch):
     with pytest.raises(JobError, match=f"{tmp_path}/job.yaml: no such job file"):
         load_job("job.yaml")
     with pytest.raises(InputError, match=f"{tmp_path}/in/ä.csv: no such file"):
-        tables.open_source("in/ä.csv")
+        tables.open_table("in/ä.csv")
     with pytest.raises(HierarchyError, match=f"{tmp_path}/include/hierarchies"):
         stores.find_hierarchy("own.csv", None)
 

@@ -108,7 +108,7 @@ def test_every_way_into_a_run_refuses_such_a_path(tmp_path, monkeypatch, path):
         lambda: publish.work_path(path, "run"),
         lambda: publish.check_output(path, "out"),
         lambda: publish.check_output("in.csv", path),
-        lambda: tables.open_source(path),
+        lambda: tables.open_table(path),
         lambda: stores.find_hierarchy(path, str(tmp_path)),
         lambda: read_job(path),
     ):

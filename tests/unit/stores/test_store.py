@@ -12,7 +12,7 @@ from mondrian_ops.publish import check_output, publish, published, read_release
 from mondrian_ops.stores import options_of, store, store_of, write_file
 from mondrian_ops.stores.locations import parent_of
 from mondrian_ops.stores.remote import RemoteStore
-from mondrian_ops.tables import open_source
+from mondrian_ops.tables import open_table
 from staged_releases import stage
 
 STORES = {"file": "local", "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs", "s3": "s3"}
@@ -73,7 +73,7 @@ def test_each_scheme_has_its_store(scheme):
 def test_a_store_of_another_package_takes_releases_and_gives_sources(entry_points, tmp_path):
     (tmp_path / "a").mkdir()
     write_file("shelf://a/in/rows.csv", b"n\n1\n2\n")
-    assert open_source("shelf://a/in/*.csv").rows == 2
+    assert open_table("shelf://a/in/*.csv").rows == 2
     for version in (1, 2):
         check_output("shelf://a/in", "shelf://a/out")
         publish(stage("shelf://a/staging", version), "shelf://a/out", f"token {version}")

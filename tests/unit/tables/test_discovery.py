@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores import look_up_with, store_access, write_file
-from mondrian_ops.tables import open_source
+from mondrian_ops.tables import open_table
 from mondrian_ops.tables.discovery import data_files, lies_in, would_be_read
 from object_store import ObjectStore, connect
 from source_samples import PEOPLE, csv_file, read
@@ -28,30 +28,30 @@ def test_directory_is_read_in_the_order_of_its_files_without_the_hidden_ones(tmp
     for hidden in ("_SUCCESS", ".part.crc", "_temporary/x.parquet"):
         (tmp_path / hidden).parent.mkdir(exist_ok=True)
         (tmp_path / hidden).write_text("no data")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert read(source)["file"].to_pylist() == ["a.parquet", "b.parquet", "sub/c.parquet"]
-    assert open_source(str(tmp_path / "[ab].parquet")).rows == 2
-    assert open_source(str(tmp_path / "**" / "c.parquet")).rows == 1
+    assert open_table(str(tmp_path / "[ab].parquet")).rows == 2
+    assert open_table(str(tmp_path / "**" / "c.parquet")).rows == 1
 
 
 def test_a_file_whose_name_has_wildcard_characters_is_that_file(tmp_path):
     pq.write_table(PEOPLE, tmp_path / "people[1].parquet")
-    assert open_source(str(tmp_path / "people[1].parquet")).rows == 4
+    assert open_table(str(tmp_path / "people[1].parquet")).rows == 4
 
 
 def test_a_directory_that_links_to_itself_is_read_once(tmp_path):
     pq.write_table(PEOPLE, tmp_path / "p.parquet")
     (tmp_path / "again").symlink_to(tmp_path)
-    assert open_source(str(tmp_path)).rows == 4
+    assert open_table(str(tmp_path)).rows == 4
 
 
 def test_format_is_seen_in_the_content_when_the_name_does_not_tell(tmp_path):
     pq.write_table(PEOPLE, tmp_path / "people")
-    assert open_source(str(tmp_path / "people")).format == "parquet"
-    assert open_source(csv_file(tmp_path / "text", "a,b\n1,2\n")).format == "csv"
+    assert open_table(str(tmp_path / "people")).format == "parquet"
+    assert open_table(csv_file(tmp_path / "text", "a,b\n1,2\n")).format == "csv"
     (tmp_path / "image").write_bytes(b"\x89PNG\x00\x00")
     with pytest.raises(InputError, match=r"image: neither Parquet nor CSV"):
-        open_source(str(tmp_path / "image"))
+        open_table(str(tmp_path / "image"))
 
 
 # A file is read once, whatever its names
@@ -77,8 +77,8 @@ def test_a_file_with_two_names_is_read_once(drops, other, kind, given):
     (drops / other).symlink_to(first.name) if kind == "link" else (drops / other).hardlink_to(first)
     kept = first.name if kind == "link" else min(first.name, other)
     assert names_of(drops / given) == [kept]
-    assert open_source(str(drops / given)).rows == PEOPLE.num_rows
-    assert open_source(str(drops / other)).rows == PEOPLE.num_rows
+    assert open_table(str(drops / given)).rows == PEOPLE.num_rows
+    assert open_table(str(drops / other)).rows == PEOPLE.num_rows
 
 
 @pytest.mark.parametrize("link", ["a", "z"])
@@ -112,11 +112,11 @@ def test_files_that_a_file_system_numbers_alike_are_two(drops, monkeypatch):
             [replace(file, identity=(1, 1)) for file in store.list_directory(url)],
         ),
     )
-    assert open_source(str(drops)).rows == 2 * PEOPLE.num_rows
+    assert open_table(str(drops)).rows == 2 * PEOPLE.num_rows
 
 
 def test_a_link_to_another_file_that_comes_later_is_a_change(drops):
-    source = open_source(str(drops))
+    source = open_table(str(drops))
     (drops / "latest.parquet").symlink_to("2024-05-01.parquet")
     source.refuse_change()
     pq.write_table(PEOPLE, drops.parent / "other.parquet")
@@ -136,9 +136,9 @@ BESIDE = ("a.parquet.bak", "a.parquet~", "part-0", "people.txt", "a.csv.zip", "n
 def test_a_name_of_no_data_file_is_refused_by_name(drops, name, given):
     (drops / name).write_bytes((drops / "2024-05-01.parquet").read_bytes())
     with pytest.raises(InputError, match=rf"in/{re.escape(name)}: has no name of a data file"):
-        open_source(str(drops / given))
-    assert open_source(str(drops / "*.parquet")).rows == PEOPLE.num_rows
-    assert open_source(str(drops / name)).rows == PEOPLE.num_rows  # it is what was asked for
+        open_table(str(drops / given))
+    assert open_table(str(drops / "*.parquet")).rows == PEOPLE.num_rows
+    assert open_table(str(drops / name)).rows == PEOPLE.num_rows  # it is what was asked for
 
 
 def test_names_that_writers_give_are_those_of_data_files(tmp_path):
@@ -167,11 +167,11 @@ def test_a_table_is_refused_wherever_the_input_is(tmp_path, kind, given):
     (tmp_path / "in" / "t" / "data").mkdir(parents=True)
     pq.write_table(PEOPLE, tmp_path / "in" / "t" / "data" / "p.parquet")
     pq.write_table(PEOPLE, tmp_path / "in" / "t" / "p.parquet")
-    assert open_source(str(tmp_path / "in" / given)).rows >= PEOPLE.num_rows
+    assert open_table(str(tmp_path / "in" / given)).rows >= PEOPLE.num_rows
     mark.parent.mkdir()
     mark.write_text("{}")
     with pytest.raises(InputError, match=rf"in/t: is a table of {kind}, .* snapshot"):
-        open_source(str(tmp_path / "in" / given))
+        open_table(str(tmp_path / "in" / given))
 
 
 @pytest.mark.parametrize("linked", ["t/data/p.parquet", "t/data"])
@@ -184,7 +184,7 @@ def test_a_table_behind_a_link_is_refused(tmp_path, linked):
     link.symlink_to(tmp_path / linked)
     for place in (link, tmp_path / "in", tmp_path / "in" / "*"):
         with pytest.raises(InputError, match="t: is a table of Delta"):
-            open_source(str(place))
+            open_table(str(place))
 
 
 def test_a_directory_called_metadata_makes_no_table(tmp_path):
@@ -246,13 +246,13 @@ def test_a_pipe_is_refused_before_it_is_opened(tmp_path, name, is_link):
         (tmp_path / "in" / name).symlink_to("../pipe")
     for place in (tmp_path / "in", tmp_path / "in" / "*", tmp_path / "in" / name):
         with pytest.raises(InputError, match=rf"in/{name}: is a named pipe, not a regular file"):
-            open_source(str(place))
+            open_table(str(place))
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
 def test_a_device_is_refused(device):
     with pytest.raises(InputError, match=rf"{device}: is a device"):
-        open_source(device)
+        open_table(device)
 
 
 def test_a_file_that_becomes_a_pipe_meanwhile_is_not_waited_for(tmp_path):
@@ -261,7 +261,7 @@ def test_a_file_that_becomes_a_pipe_meanwhile_is_not_waited_for(tmp_path):
         path.write_bytes(text)
         if name.endswith("parquet"):
             pq.write_table(PEOPLE, path)
-        source = open_source(str(path))
+        source = open_table(str(path))
         path.unlink()
         os.mkfifo(path)
         with pytest.raises(InputError, match="changed while it was read"):
@@ -272,8 +272,8 @@ def test_hive_directories_are_refused_not_read_without_their_column(tmp_path):
     (tmp_path / "day=1").mkdir()
     pq.write_table(PEOPLE, tmp_path / "day=1" / "a.parquet")
     with pytest.raises(InputError, match="day=1: a directory NAME=VALUE is not read as a column"):
-        open_source(str(tmp_path))
-    assert open_source(str(tmp_path / "day=1")).rows == 4
+        open_table(str(tmp_path))
+    assert open_table(str(tmp_path / "day=1")).rows == 4
 
 
 # Which locations lie in others, and which files an input would take in

@@ -19,14 +19,14 @@ from mondrian_ops.cut.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.publish import read_release
-from mondrian_ops.tables import Source, index_columns, open_source, without_index
+from mondrian_ops.tables import FileTable, index_columns, open_table, without_index
 from source_samples import PEOPLE, read, write_declared
 
 
 def test_filter_works_on_dictionary_columns(tmp_path):
     table = pa.table({"town": PEOPLE["town"].dictionary_encode(), "age": PEOPLE["age"]})
     pq.write_table(table, tmp_path / "p.parquet")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     kept = read(source, filter=pc.field("town").isin(["Oslo", "Bonn"]))
     assert kept["age"].to_pylist() == [42, 19]
 
@@ -36,7 +36,7 @@ def test_dictionary_encoding_of_one_file_is_no_difference_of_schema(tmp_path):
     coded = PEOPLE.set_column(1, "town", PEOPLE["town"].dictionary_encode())
     wide = coded.select(["town", "age"])
     pq.write_table(wide, tmp_path / "b.parquet")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert source.schema == PEOPLE.schema
     assert read(source).equals(pa.concat_tables([PEOPLE, PEOPLE]))
     assert read(source, filter=pc.field("town") == "Oslo").num_rows == 4
@@ -54,7 +54,7 @@ def test_mixed_schema_names_the_file(tmp_path, other, message):
     pq.write_table(PEOPLE, tmp_path / "a.parquet")
     pq.write_table(other, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=message):
-        open_source(str(tmp_path))
+        open_table(str(tmp_path))
 
 
 DAY, TIME, ZONED = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
@@ -74,7 +74,7 @@ def test_dates_and_times_of_several_types_are_told_apart(tmp_path, one, other, r
     for name, kind in (("a", one), ("b", other)):
         pq.write_table(pa.table({"born": pa.nulls(1, kind)}), tmp_path / f"{name}.parquet")
     with pytest.raises(InputError) as caught:
-        open_source(str(tmp_path))
+        open_table(str(tmp_path))
     kinds = [pq.read_schema(tmp_path / f"{name}.parquet").field(0).type for name in "ba"]
     assert str(caught.value).endswith(
         f"column 'born' is {kinds[0]}, in a.parquet {kinds[1]}; give files of one schema{remedy}"
@@ -87,7 +87,7 @@ def test_damage_inside_a_file_is_named_when_it_is_met(tmp_path):
     content = bytearray(path.read_bytes())
     content[4:400] = b"\xff" * 396
     path.write_bytes(content)
-    source = open_source(str(path))
+    source = open_table(str(path))
     with pytest.raises(InputError, match=r"p\.parquet: cannot be read"):
         read(source)
 
@@ -105,7 +105,7 @@ def test_text_comes_in_small_dictionaries_of_the_files_to_whom_that_is_as_good(t
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
     pq.write_table(table, tmp_path / "b.parquet")
     pq.write_table(table, tmp_path / "c.parquet", use_dictionary=False)
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     batches = list(source.batches(["name", "town", "wide"], batch_rows=7_000, dictionaries=True))
     towns = [batch.column("town").type for batch in batches]
     listed = pa.dictionary(pa.int32(), pa.string())
@@ -122,7 +122,7 @@ def test_text_comes_in_small_dictionaries_of_the_files_to_whom_that_is_as_good(t
 def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
     table = PEOPLE.replace_schema_metadata({"pandas": "{}"})
     pq.write_table(table, tmp_path / "p.parquet")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert source.schema.metadata is None
     assert all(field.metadata is None for field in source.schema)
     assert next(source.batches()).schema.metadata is None
@@ -131,12 +131,12 @@ def test_metadata_of_the_writer_is_no_part_of_the_schema(tmp_path):
 def test_columns_of_parquet_have_a_limit(tmp_path):
     pq.write_table(pa.table({name: [1] for name in "abc"}), tmp_path / "p.parquet")
     with limits.changed(columns=3):
-        assert open_source(str(tmp_path / "p.parquet")).rows == 1
+        assert open_table(str(tmp_path / "p.parquet")).rows == 1
     with (
         limits.changed(columns=2),
         pytest.raises(InputError, match="has 3 columns; the limit"),
     ):
-        open_source(str(tmp_path / "p.parquet"))
+        open_table(str(tmp_path / "p.parquet"))
 
 
 # The index of a pandas frame
@@ -160,11 +160,11 @@ def test_an_index_is_known_by_what_pandas_writes(tmp_path, which):
     table = pa.Table.from_pandas(FRAME.set_index(index))
     assert index_columns(table.schema) == expected
     pq.write_table(table, tmp_path / "in.parquet")
-    source = open_source(str(tmp_path / "in.parquet"))
+    source = open_table(str(tmp_path / "in.parquet"))
     assert set(source.index) == expected
     assert source.schema.names == ["a", "b"]
     for name in expected:
-        named = open_source(str(tmp_path / "in.parquet"), [name])
+        named = open_table(str(tmp_path / "in.parquet"), [name])
         assert set(named.index) == expected - {name}
         assert named.schema.names == ["a", "b", name]
 
@@ -182,7 +182,7 @@ def test_an_unnamed_one_is_known_by_its_name_alone(tmp_path):
     assert index_columns(schema(names)) == expected
     assert index_columns(schema(names, b"{}")) == expected
     (tmp_path / "in.csv").write_text("a,__index_level_0__\n1,2\n", encoding="utf-8")
-    source = open_source(str(tmp_path / "in.csv"))
+    source = open_table(str(tmp_path / "in.csv"))
     assert (source.schema.names, source.index) == (["a"], ("__index_level_0__",))
 
 
@@ -217,7 +217,7 @@ def test_the_index_of_any_file_counts_for_all(tmp_path, which):
     for at in range(3):
         table = with_index if at == which else with_index.replace_schema_metadata()
         pq.write_table(table, tmp_path / f"{at}.parquet")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert (source.schema.names, source.index) == (["a", "b"], ("ssn",))
     assert source.rows == 6
 
@@ -239,7 +239,7 @@ def of_spark(tmp_path):
 
 
 def test_timestamps_in_96_bits_keep_their_year(of_spark):
-    source = open_source(of_spark)
+    source = open_table(of_spark)
     assert source.schema.field("when").type == pa.timestamp("us")
     assert read(source)["when"].to_pylist() == YEARS.to_pylist()
     for year in YEARS:
@@ -253,7 +253,7 @@ def test_timestamps_in_96_bits_keep_their_year(of_spark):
 def test_no_leaf_loses_a_row_group_with_timestamps_in_96_bits(of_spark):
     """They have no statistics, so each row group may have rows of each leaf."""
     nodes = (Branch("when", "1900-01-01 00:00:00", 1, 2), Leaf(0), Leaf(1))
-    source = open_source(of_spark)
+    source = open_table(of_spark)
     reached = source.rows_read(Plan(nodes, ((0,), (1,))), {"when": Order(pa.timestamp("us"))})
     assert list(reached) == [{0: 4, 1: 4}]
 
@@ -285,7 +285,7 @@ def of_views(tmp_path):
 
 
 def test_views_are_the_texts_and_bytes_that_they_show(of_views):
-    source = open_source(of_views)
+    source = open_table(of_views)
     plain = [pa.string(), pa.binary(), pa.list_(pa.field("element", pa.string()))]
     assert [*source.schema.types] == [*plain, VIEWED.schema.field("place").type, pa.int64()]
     assert read(source).to_pydict() == VIEWED.to_pydict()
@@ -312,14 +312,14 @@ TOWN = pc.field("town")
 )
 @pytest.mark.parametrize("columns", [["town", "age"], ["names", "age"]])
 def test_a_filter_finds_views(of_views, keep, columns):
-    kept = read(open_source(of_views), columns=columns, filter=keep)
+    kept = read(open_table(of_views), columns=columns, filter=keep)
     assert kept.equals(VIEWED.filter(keep).select(columns).cast(kept.schema))
 
 
 def test_no_leaf_loses_a_row_group_with_views(of_views):
     nodes = (Branch("town", "a", 1, 2), Leaf(0), Leaf(1))
     orders = {"town": Order(pa.string())}
-    (reached,) = open_source(of_views).rows_read(Plan(nodes, ((0,), (1,))), orders)
+    (reached,) = open_table(of_views).rows_read(Plan(nodes, ((0,), (1,))), orders)
     assert reached[0] >= 6  # groups of a, of missing ones, and of c beside a missing one
     assert reached[1] >= 4  # of b and of c
 
@@ -333,7 +333,7 @@ def test_views_in_one_file_and_text_in_another_are_one_column(tmp_path):
         ),
         tmp_path / "b.parquet",
     )
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert [*source.schema.types][:2] == [pa.string(), pa.binary()]
     assert read(source).num_rows == 16
 
@@ -346,15 +346,15 @@ def test_types_that_are_not_plain_are_read_as_plain_ones_and_declared(tmp_path):
     table = pa.table({"id": uuids, "age": [1, 2]})
     for name in "ab":
         pq.write_table(table, tmp_path / f"{name}.parquet")
-    source = open_source(str(tmp_path))
+    source = open_table(str(tmp_path))
     assert source.schema.field("id").type == pa.binary(16)
     assert [field.name for field in source.declared] == ["id"]
-    again = Source.from_json(json.loads(json.dumps(source.to_json())))
+    again = FileTable.from_json(json.loads(json.dumps(source.to_json())))
     assert again.declared.equals(source.declared, check_metadata=True)
     assert read(again)["id"].to_pylist() == [b"0" * 16, None] * 2
     plain = table.set_column(0, "id", uuids.cast(pa.binary(16)))
     pq.write_table(plain, tmp_path / "c.parquet")
-    assert open_source(str(tmp_path)).declared.names == []  # not each file says so
+    assert open_table(str(tmp_path)).declared.names == []  # not each file says so
 
 
 # What is whole, and yet cannot be read
@@ -369,7 +369,7 @@ def test_an_encrypted_file_is_called_so(tmp_path, footer_is_plain):
     with pq.ParquetWriter(path, PEOPLE.schema, encryption_properties=properties) as file:
         file.write_table(PEOPLE)
     with pytest.raises(InputError, match=r"p\.parquet: is encrypted.*decrypted copy"):
-        read(open_source(str(path)))
+        read(open_table(str(path)))
 
 
 def test_a_type_that_arrow_does_not_know_is_called_so(tmp_path):
@@ -383,4 +383,4 @@ def test_a_type_that_arrow_does_not_know_is_called_so(tmp_path):
         file.write_table(table)
         file.add_key_value_metadata({"ARROW:schema": b64encode(wide)})
     with pytest.raises(InputError, match=r"p\.parquet: has a type.*128 bits; write"):
-        open_source(str(path))
+        open_table(str(path))

@@ -10,7 +10,7 @@ import forged_parquet as forged
 from forged_parquet import Column, Page, plain
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
-from mondrian_ops.tables import open_source, parquet_pages
+from mondrian_ops.tables import open_table, parquet_pages
 from mondrian_ops.tables.parquet_pages import BATCH_BYTES, DamagedPageError, opened, rows_at_once
 
 MANY = 1 << 17
@@ -141,7 +141,7 @@ def test_batches_of_long_values_hold_all_rows_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_pages, "BATCH_BYTES", 10_000)
     table = pa.table({"a": [str(at) * 100 for at in range(500)], "b": list(range(500))})
     pq.write_table(table, tmp_path / "p.parquet")
-    source = open_source(str(tmp_path / "p.parquet"))
+    source = open_table(str(tmp_path / "p.parquet"))
     read = list(source.batches())
     assert 1 < max(each.num_rows for each in read) < 50
     assert pa.Table.from_batches(read).to_pylist() == table.to_pylist()
@@ -165,7 +165,7 @@ def test_text_at_the_limit_is_read_and_longer_text_is_not(tmp_path):
     path = tmp_path / "p.parquet"
     for options in ({}, {"use_dictionary": False}):
         pq.write_table(pa.table({"a": ["x" * 1000, "yy"], "b": [1, 2]}), path, **options)
-        source = open_source(str(path))
+        source = open_table(str(path))
         with limits.changed(text=1000):
             for dictionaries in (True, False):
                 assert len(list(source.batches(dictionaries=dictionaries))) == 1
@@ -184,7 +184,7 @@ def test_what_has_no_header_is_damaged(tmp_path):
         content.replace(page.header(), b"\xff" * len(page.header()))
     )
     with pytest.raises(InputError, match=r"p\.parquet: cannot be read as Parquet; the file is"):
-        list(open_source(str(tmp_path / "p.parquet")).batches())
+        list(open_table(str(tmp_path / "p.parquet")).batches())
 
 
 @given(st.binary(max_size=60))
