@@ -24,11 +24,17 @@ TESTS = (
 )
 OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
 LONG = f"{INVARIANCE}::test_no_person_falls_below_k_and_l_over_nights"
-# A byte beyond what is allocated, and a sum that overflows.
+# A byte beyond what is allocated, a sum that overflows, and a promise that is broken.
 WRONG = """
+#include <assert.h>
 #include "kernels.h"
 MO_API int beyond(int64_t length);
 MO_API int overflow(int64_t a);
+MO_API int promised_zero(int64_t a);
+int promised_zero(int64_t a) {
+  assert(a == 0);
+  return 0;
+}
 int beyond(int64_t length) {
   char *memory = calloc((size_t)length, 1);
   int found = memory ? memory[length] : 0;
@@ -50,7 +56,7 @@ function(name, ctypes.c_int64)(int(argument))
 
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package whose kernels are watched, with two more that are wrong."""
+    """A copy of the package whose kernels are watched, with three more that are wrong."""
     if runtime() is None:
         needs("asan")
     return sanitized(tmp_path_factory.mktemp("sanitized"), wrong=WRONG)
@@ -74,7 +80,11 @@ def test_what_is_right_passes(plugins: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "argument", "told"),
-    [("beyond", "8", "heap-buffer-overflow"), ("overflow", "1", "signed integer overflow")],
+    [
+        ("beyond", "8", "heap-buffer-overflow"),
+        ("overflow", "1", "signed integer overflow"),
+        ("promised_zero", "1", "Assertion"),
+    ],
 )
 def test_what_is_wrong_ends_the_process(plugins: Path, name: str, argument: str, told: str) -> None:
     if not runtime() and name == "beyond":

@@ -27,9 +27,16 @@ _PACKAGE = _HERE.parent
 
 # No -march=native and no contraction of a * b + c: results are the same on every machine.
 _FLAGS = ("-std=c11", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden")
-_FAST = ("-O3", "-g0")
+_FAST = ("-O3", "-g0", "-DNDEBUG")  # assertions are for the sanitized kernels of tests
 _SANITIZED = ("-O0", "-g", "-fno-sanitize-recover=undefined")  # -O1 compiles three times as long
-_WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror")
+_WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wsign-conversion",
+    "-Wstrict-prototypes",
+    "-Werror",
+)
 # x86-64-v2, which all processors since 2009 have: looking ahead, which counts bits, takes a tenth
 # less time. Spelled out, as GCC before 11 does not know the level by name.
 _X86_64 = ("-mpopcnt", "-msse4.2")

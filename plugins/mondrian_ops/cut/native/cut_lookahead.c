@@ -3,6 +3,8 @@
  * An ordered cut takes the lowest codes of an attribute, and leaves k rows on both sides. Small
  * nodes also try groups out of the middle (one value, or a subtree), and groups of fewer than k
  * rows, which fill_group fills with the rows that fit best. */
+#include <assert.h>
+
 #include "splitting.h"
 
 /* Inserts a cut by its gain into work->tried[begin:count], of at most most cuts; returns the new
@@ -109,6 +111,7 @@ static double rollout(node here, double limit, workspace *work) {
     node left, right;
     split_node(here, by, &left, &right, work);
     top = push_sides(stack, top, left, right);
+    assert(top < MAX_WAITING);
   }
   return total;
 }

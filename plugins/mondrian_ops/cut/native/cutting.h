@@ -89,6 +89,7 @@ typedef struct {
   const layout *layout;
   const mo_criteria *criteria;
   mo_policy policy;
+  int64_t codes, most_codes; /* of an attribute; of any column */
   int64_t *histogram; /* (codes,), zero between uses */
   uint64_t *bits; /* (codes / 64,), likewise; of sensitive codes, too */
   uint64_t *with; /* (codes,), likewise: which rows of a node of at most WORD_BITS have a code */

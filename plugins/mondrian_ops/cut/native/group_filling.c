@@ -1,4 +1,5 @@
 /* Filling groups of fewer than k rows with the rows that fit best; the order that decides ties. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "splitting.h"
@@ -109,6 +110,7 @@ int64_t fill_group(node here, int64_t middle, workspace *work) {
   node group = node_slice(here, 0, middle, of), rest = node_slice(here, middle, here.count, of);
   double *total = work->widening + of->attributes * rest.count;
   uint8_t *taken = work->taken;
+  assert(middle < k && here.count >= 2 * k);
   memset(taken, 0, (size_t)rest.count);
   for (int32_t a = 0; a < of->attributes; a++) measure_reach(group, rest, a, work);
   for (int64_t missing = k - middle; missing > 0;) {

@@ -1,4 +1,6 @@
 /* Growing the tree of cuts: cutting nodes until they are small enough, or have no cut. */
+#include <assert.h>
+
 #include "splitting.h"
 
 /* Sorts a node's rows by attribute a. */
@@ -92,5 +94,6 @@ void cut_down(node whole, int64_t floor, uint8_t *class_starts, workspace *work)
     }
     top = push_sides(waiting, top, node_slice(here, 0, middle, work->layout),
                      node_slice(here, middle, here.count, work->layout));
+    assert(top < MAX_WAITING);
   }
 }

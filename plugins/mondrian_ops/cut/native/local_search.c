@@ -374,7 +374,7 @@ static node join(const search *among, int64_t c, const int64_t *others, int64_t 
   }
   for (int64_t i = 0; i < joint.count; i++) {
     unsigned char *record = joint.rows + i * of->stride;
-    memcpy(record, among->here.rows + place[i] * of->stride, (size_t)of->stride);
+    memcpy(record, among->here.rows + (int64_t)place[i] * of->stride, (size_t)of->stride);
     memcpy(record + of->number, &place[i], sizeof place[i]);
   }
   return joint;

@@ -1,4 +1,5 @@
 /* Working memory of the cutting. */
+#include <assert.h>
 #include <string.h>
 
 #include "cutting.h"
@@ -32,6 +33,8 @@ int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t row
   work->layout = of;
   work->criteria = criteria;
   work->policy = *policy;
+  work->codes = codes;
+  work->most_codes = most;
 #define ALLOCATE(name, count) work->name = noted(zeros(count, sizeof *work->name), &complete)
 #define ALLOCATE_ROWS(name, bytes) work->name = noted(malloc((size_t)(bytes) + 1), &complete)
   ALLOCATE(histogram, codes);
@@ -69,7 +72,27 @@ int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t row
   return complete ? MO_DONE : MO_NO_MEMORY;
 }
 
+#ifndef NDEBUG
+static int is_zero(const void *memory, size_t bytes) {
+  const unsigned char *at = memory;
+  for (size_t i = 0; memory && i < bytes; i++)
+    if (at[i]) return 0;
+  return 1;
+}
+
+/* Whether what is zero between uses is: whoever was stopped may have left something. */
+static int is_clean(const workspace *work) {
+  size_t codes = (size_t)work->codes, most = (size_t)work->most_codes;
+  size_t narrow = work->layout ? (size_t)work->layout->narrow * WORD_BITS : 0;
+  return stopped() || (is_zero(work->histogram, codes * sizeof *work->histogram) &&
+                       is_zero(work->bits, (most / 64 + 1) * sizeof *work->bits) &&
+                       is_zero(work->with, most * sizeof *work->with) &&
+                       is_zero(work->counts, narrow * sizeof *work->counts));
+}
+#endif
+
 void close_workspace(workspace *work) {
+  assert(is_clean(work));
   void *const owned[] = {
       work->histogram, work->bits,        work->with,         work->counts,    work->value,
       work->below,     work->right,       work->valid,        work->others,    work->order,
