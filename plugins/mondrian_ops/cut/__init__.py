@@ -1,5 +1,5 @@
 """Which rows form a class: the plan of the fragments, the criteria, and the algorithms.
 
-Imports job, data and generalize. Knows neither files, Airflow nor Spark. Public for others:
-`criteria`, with which a privacy criterion is added.
+Imports job, data and generalize. Knows neither files, Airflow nor Spark. A package adds a criterion
+by `job.criterion`; `criteria` has those that the kernels know.
 """

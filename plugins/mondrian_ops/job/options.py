@@ -211,7 +211,7 @@ class Options:
             added = cls.added()
             for key in others:
                 if key not in added:
-                    raise _unknown(cls, key, path)
+                    raise _unknown(cls, key, path, values[key])
             asked = [key for key in others if _is_asked(values[key])]
             sections = {key: _read(added[key], values[key], _joined(path, key)) for key in asked}
             given = cls.with_sections(sections)
@@ -332,13 +332,14 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _unknown(model: type[Options], key: object, path: str) -> JobError:
-    where = _joined(path, str(key))
+def _unknown(model: type[Options], key: object, path: str, value: object) -> JobError:
     known, flat = {**options_of(model), **model.added()}, flat_options(model)
     if str(key) in flat:
-        return wrong(where, f"is not a top-level option; use {flat[str(key)][0]}")
+        return wrong(_joined(path, str(key)), f"is not a top-level option; use {flat[str(key)][0]}")
     hint = did_you_mean(str(key), known) or f"; known here: {', '.join(known)}"
-    return wrong(where, f"unknown option{hint}")
+    if not path and isinstance(value, Mapping):
+        hint += "; if it is the section of a package, install that here"
+    return wrong(_joined(path, str(key)), f"unknown option{hint}")
 
 
 def _read(option: Option, value: object, path: str) -> Any:

@@ -49,6 +49,12 @@ def test_a_section_is_read_as_the_options_of_the_job_are():
         assert "use beta_likeness.beta" in refused(beta_likeness_beta=2)
 
 
+def test_without_the_package_the_section_is_unknown():
+    assert "beta_likeness: unknown option" in refused(**SECTION)
+    assert refused(**SECTION).endswith("; if it is the section of a package, install that here")
+    assert "install" not in refused(beta=2)
+
+
 @pytest.mark.parametrize("empty", [None, "", {"beta": None}, {"beta": " "}])
 def test_a_section_that_is_left_empty_in_a_form_asks_for_nothing(empty):
     with added():
