@@ -90,6 +90,7 @@ typedef struct {
   const mo_criteria *criteria;
   mo_policy policy;
   int64_t codes, most_codes; /* of an attribute; of any column */
+  void *memory; /* of all that follows but list and near */
   int64_t *histogram; /* (codes,), zero between uses */
   uint64_t *bits; /* (codes / 64,), likewise; of sensitive codes, too */
   uint64_t *with; /* (codes,), likewise: which rows of a node of at most WORD_BITS have a code */

@@ -6,70 +6,96 @@
 
 static int64_t least_of(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* Passes a pointer on; clears *complete if it is NULL. */
-static void *noted(void *found, int *complete) {
-  if (!found) *complete = 0;
-  return found;
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
+#endif
+
+enum { LINE = 64 }; /* bytes between two arrays, and what the first one begins at a multiple of */
+
+/* One piece of memory from which arrays are taken; without memory it only counts. */
+typedef struct {
+  unsigned char *memory;
+  size_t used;
+} arena;
+
+/* The next array; between two of them AddressSanitizer allows no access. */
+static void *take(arena *from, int64_t length, size_t bytes) {
+  size_t size = (size_t)(length > 0 ? length : 1) * bytes, begin = from->used;
+  from->used += (size + LINE - 1) / LINE * LINE + LINE;
+  if (!from->memory) return NULL;
+  ASAN_POISON_MEMORY_REGION(from->memory + begin + size, from->used - begin - size);
+  return from->memory + begin;
+}
+
+/* Takes the arrays of a workspace of so many rows from an arena. */
+static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_t nodes,
+                        arena *from) {
+  const layout *of = work->layout;
+  const mo_policy *policy = &work->policy;
+  int64_t codes = work->codes, most = work->most_codes, attributes = of->attributes;
+  int64_t stride = of->stride, candidates = policy->candidates > 0 ? policy->candidates : 1;
+  int64_t group_rows = least_of(rows, policy->group_rows);
+#define TAKE(name, count) work->name = take(from, count, sizeof *work->name)
+  TAKE(histogram, codes);
+  TAKE(bits, most / 64 + 1);
+  TAKE(with, most);
+  TAKE(counts, of->narrow * WORD_BITS);
+  TAKE(value, codes);
+  TAKE(below, codes);
+  TAKE(right, codes);
+  TAKE(valid, codes);
+  TAKE(score, attributes);
+  TAKE(best, attributes);
+  TAKE(distinct, attributes);
+  TAKE(checked, attributes);
+  TAKE(tried, 2 * candidates * attributes);
+  TAKE(masks, attributes + of->sensitive);
+  TAKE(stack, MAX_WAITING);
+  TAKE(reaches, attributes);
+  TAKE(widening, (attributes + 1) * group_rows);
+  TAKE(taken, group_rows);
+  TAKE(left_counts, sensitive);
+  TAKE(right_counts, sensitive);
+  TAKE(left_seen, sensitive);
+  TAKE(right_seen, sensitive);
+  TAKE(surplus, nodes);
+  TAKE(deficit, nodes);
+  TAKE(others, (rows + 1) * stride);
+  TAKE(order, rows);
+  TAKE(before, least_of(rows, policy->rollout_rows) * stride);
+#undef TAKE
 }
 
 /* Allocates working memory for nodes of at most so many rows, and codes per attribute.
  * close_workspace frees it, whatever this returns. */
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
                    const mo_criteria *criteria, const mo_policy *policy) {
-  int64_t candidates = policy->candidates > 0 ? policy->candidates : 1;
-  int64_t sensitive = 1, nodes = 1, near = 0, attributes = of->attributes, stride = of->stride;
+  int64_t sensitive = 1, nodes = 1, near = 0, most = codes;
   for (int64_t j = 0; j < criteria->count; j++) {
     int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
     sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
     nodes = tree > nodes ? tree : nodes;
     if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > near) near = criteria->codes[j];
   }
-  int64_t rollout = least_of(rows, policy->rollout_rows);
-  int64_t most = codes;
-  for (int64_t c = 0; c < attributes + of->sensitive; c++)
+  for (int64_t c = 0; c < of->attributes + of->sensitive; c++)
     most = of->column[c].codes > most ? of->column[c].codes : most;
-  int complete = 1;
   memset(work, 0, sizeof *work);
   work->layout = of;
   work->criteria = criteria;
   work->policy = *policy;
   work->codes = codes;
   work->most_codes = most;
-#define ALLOCATE(name, count) work->name = noted(zeros(count, sizeof *work->name), &complete)
-#define ALLOCATE_ROWS(name, bytes) work->name = noted(malloc((size_t)(bytes) + 1), &complete)
-  ALLOCATE(histogram, codes);
-  ALLOCATE(bits, most / 64 + 1);
-  ALLOCATE(with, most);
-  ALLOCATE(counts, of->narrow * WORD_BITS);
-  ALLOCATE(value, codes);
-  ALLOCATE(below, codes);
-  ALLOCATE(right, codes);
-  ALLOCATE(valid, codes);
-  ALLOCATE_ROWS(others, (rows + 1) * stride);
-  ALLOCATE_ROWS(order, rows * (int64_t)sizeof *work->order);
-  ALLOCATE(score, attributes);
-  ALLOCATE(best, attributes);
-  ALLOCATE(distinct, attributes);
-  ALLOCATE(checked, attributes);
-  ALLOCATE(tried, 2 * candidates * attributes);
-  ALLOCATE_ROWS(before, rollout * stride);
-  ALLOCATE(masks, attributes + of->sensitive);
-  ALLOCATE(stack, MAX_WAITING);
-  ALLOCATE(reaches, attributes);
-  ALLOCATE(widening, (attributes + 1) * least_of(rows, policy->group_rows));
-  ALLOCATE(taken, least_of(rows, policy->group_rows));
-  ALLOCATE(left_counts, sensitive);
-  ALLOCATE(right_counts, sensitive);
-  ALLOCATE(left_seen, sensitive);
-  ALLOCATE(right_seen, sensitive);
-  ALLOCATE(surplus, nodes);
-  ALLOCATE(deficit, nodes);
-#undef ALLOCATE
-#undef ALLOCATE_ROWS
+  arena from = {0};
+  take_arrays(work, rows, sensitive, nodes, &from);
+  from = (arena){.memory = zeros(1, from.used)};
+  if (!from.memory) return MO_NO_MEMORY;
+  work->memory = from.memory;
+  take_arrays(work, rows, sensitive, nodes, &from);
   near = least_of(near, rows);
-  if (allocate_code_list(&work->list, near) != MO_DONE) complete = 0;
-  if (open_stretches(&work->near, near) != MO_DONE) complete = 0;
-  return complete ? MO_DONE : MO_NO_MEMORY;
+  int listed = allocate_code_list(&work->list, near), opened = open_stretches(&work->near, near);
+  return listed == MO_DONE && opened == MO_DONE ? MO_DONE : MO_NO_MEMORY;
 }
 
 #ifndef NDEBUG
@@ -93,15 +119,7 @@ static int is_clean(const workspace *work) {
 
 void close_workspace(workspace *work) {
   assert(is_clean(work));
-  void *const owned[] = {
-      work->histogram, work->bits,        work->with,         work->counts,    work->value,
-      work->below,     work->right,       work->valid,        work->others,    work->order,
-      work->score,     work->best,        work->distinct,     work->checked,   work->tried,
-      work->before,    work->stack,       work->widening,     work->reaches,   work->taken,
-      work->masks,     work->left_counts, work->right_counts, work->left_seen, work->right_seen,
-      work->surplus,   work->deficit,
-  };
-  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
+  free(work->memory);
   free_code_list(&work->list);
   close_stretches(&work->near);
   memset(work, 0, sizeof *work);
