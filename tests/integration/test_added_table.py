@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import sqlite_table
+from added_criteria import EXAMPLE
 from mondrian_ops import pipeline, publish, tables
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.stores import AccessPolicy, places, use_policy
 from mondrian_ops.stores.job_files import load_job
 
 ROWS = 600
-DOCS = Path(__file__).parents[2] / "docs" / "extend.md"
 
 
 def registered(folder: Path, value: str, name: str = "sqlite") -> None:
@@ -37,6 +36,7 @@ def site(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "site"
     registered(folder, "sqlite_table:SqliteTable")
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.syspath_prepend(str(EXAMPLE))
     places._opener.cache_clear()
     yield folder
     places._opener.cache_clear()
@@ -177,6 +177,8 @@ def test_wrong_packages_are_named(people, site):
 
 
 def test_a_type_that_is_not_plain_is_refused(people, monkeypatch):
+    import sqlite_table  # of the example
+
     monkeypatch.setitem(sqlite_table.TYPES, "TEXT", pa.string_view())
     with pytest.raises(InputError, match=r"gives column 'town' the type string_view.*to string"):
         tables.open_table(f"sqlite://{people}/people")
@@ -187,7 +189,3 @@ def test_a_table_in_memory_stays_in_its_process():
     assert pa.Table.from_batches(table.batches(filter=pc.field("n") < 3))["n"].to_pylist() == [1, 2]
     with pytest.raises(InputError, match="a table in memory cannot be read by another process"):
         table.to_json()
-
-
-def test_the_page_shows_the_whole_file():
-    assert Path(sqlite_table.__file__).read_text("utf-8") in DOCS.read_text("utf-8")

@@ -145,7 +145,7 @@ def test_a_job_reads_and_publishes_on_the_store_of_an_installed_package(
     assert "the scheme 'shelf' is not available" in none.stderr
 
 
-def test_the_criterion_travels_to_executors_that_lack_it(site: Path, tmp_path: Path) -> None:
+def test_what_a_package_adds_travels_to_executors_that_lack_it(site: Path, tmp_path: Path) -> None:
     """As those of a Spark cluster: the zip is all that they get."""
     place, path = tmp_path / "place", os.environ.get("PYTHONPATH", "")
     settings = {**os.environ, "MONDRIAN_OPS_CACHE": str(place)}
@@ -155,7 +155,9 @@ def test_the_criterion_travels_to_executors_that_lack_it(site: Path, tmp_path: P
         env={**settings, "PYTHONPATH": os.pathsep.join([str(site), path])},
         text=True,
     ).strip()
-    assert {"beta_likeness.py", "shelf.py"} <= {*zipfile.ZipFile(archive).namelist()}
+    assert {"beta_likeness.py", "shelf.py", "sqlite_table.py"} <= {
+        *zipfile.ZipFile(archive).namelist()
+    }
     libraries = sysconfig.get_path("purelib")
     job = {"k": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "beta_likeness": {"beta": 0.5}}
     code = f"""
@@ -167,14 +169,15 @@ from mondrian_ops import anonymize
 table = pa.table({{"x": range(400), "s": [at % 3 for at in range(400)]}})
 _, report = anonymize(table, {job!r})
 from mondrian_ops.stores.store import store_of
-print(report["achieved"]["beta_likeness"] <= 0.5, store_of("shelf://a/x").name)
+from mondrian_ops.tables.kinds import kind_of
+print(report["achieved"]["beta_likeness"] <= 0.5, store_of("shelf://a/x").name, kind_of("sqlite:///a/x").__name__)
 print(sys.modules["beta_likeness"].__file__)
 """
     said = subprocess.check_output(
         [sys.executable, "-S", "-c", code], env={**settings, "PYTHONPATH": archive}, text=True
     )
-    holds, store, module = said.split()
-    assert (holds, store) == ("True", "shelf")
+    holds, store, table, module = said.split()
+    assert (holds, store, table) == ("True", "shelf", "SqliteTable")
     assert Path(module) == place / Path(archive).stem / "beta_likeness.py"
 
 
