@@ -40,6 +40,8 @@ class RemoteStore(Store):
     """The same where something is missing."""
     error_marks: ClassVar[tuple[str, ...]] = ()
     """The same for the other errors of the store; what has none of them is of a file's content."""
+    makes_buckets: ClassVar[bool] = False
+    """Whether Arrow makes a bucket that is missing with a directory in it, which nobody wants."""
     stamp_ns: ClassVar[int] = 1
     """What a listing and the answer about one file agree on of a time, in nanoseconds."""
 
@@ -234,6 +236,8 @@ class RemoteStore(Store):
     def make_private(self, url: str) -> None:
         """Object stores have no such permission: whoever may read a bucket may read all of it."""
         store, path = self.arrow(url)
+        if self.makes_buckets and self.info("/".join([*url.split("/")[:3], ""])) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(url))
         with self.errors(url):
             store.create_dir(path)
 

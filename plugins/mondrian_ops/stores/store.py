@@ -34,6 +34,9 @@ _OURS = {
     "webhdfs": "mondrian_ops.stores.hdfs:HdfsStore",
     "swebhdfs": "mondrian_ops.stores.hdfs:HdfsStore",
     "s3": "mondrian_ops.stores.s3:S3Store",
+    "gs": "mondrian_ops.stores.gcs:GcsStore",
+    "abfs": "mondrian_ops.stores.azure:AzureStore",
+    "abfss": "mondrian_ops.stores.azure:AzureStore",
 }
 
 

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from servers.azure import azure_server, connection_string
+from servers.gcs import gcs_server
 from servers.hdfs import Hdfs
 from servers.needs import NEEDS, needs
 from servers.postgres import new_database, postgres_server
+from servers.proxy import Proxy
 from servers.redis import redis_server
 from servers.s3 import S3
 from servers.spark import SparkCluster
-from servers.stores import USER, HdfsFolder, S3Folder, Store
+from servers.stores import USER, AzureFolder, GcsFolder, HdfsFolder, ObjectFolder, S3Folder, Store
 
 KEPT = {
     "spark.dynamicAllocation.executorIdleTimeout": "1h",
@@ -75,6 +78,48 @@ def s3_server() -> Iterator[S3]:
     needs("s3")
     with S3() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def gcs_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """Google Cloud Storage, behind a proxy."""
+    needs("gcs")
+    with gcs_server(tmp_path_factory.mktemp("gcs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """Azure's storage, behind a proxy."""
+    needs("azure")
+    with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server
+
+
+@pytest.fixture
+def gcs_folder(gcs_emulator: Proxy, monkeypatch: pytest.MonkeyPatch) -> GcsFolder:
+    """A bucket for one test, to which the environment leads."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.endpoint)
+    return GcsFolder(gcs_emulator, f"bucket-{next(_NUMBERS)}")
+
+
+@pytest.fixture
+def azure_folder(azure_emulator: Proxy, monkeypatch: pytest.MonkeyPatch) -> AzureFolder:
+    """A container for one test, to which the environment leads."""
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string(azure_emulator))
+    return AzureFolder(azure_emulator, f"container-{next(_NUMBERS)}")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(f"{name}_folder", marks=getattr(pytest.mark, name), id=name)
+        for name in ("s3", "gcs", "azure")
+    ]
+)
+def object_folder(request: pytest.FixtureRequest) -> ObjectFolder:
+    """A bucket on each object store in turn."""
+    folder: ObjectFolder = request.getfixturevalue(request.param)
+    return folder
 
 
 @pytest.fixture

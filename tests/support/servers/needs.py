@@ -55,6 +55,18 @@ def _s3() -> str:
     return "" if find_spec("moto") else "no moto in this Python; install requirements-dev.txt"
 
 
+def _gcs() -> str:
+    if find_spec("gcp_storage_emulator"):
+        return ""
+    return "no gcp-storage-emulator in this Python; install requirements-dev.txt"
+
+
+def _azure() -> str:
+    if shutil.which("azurite-blob"):
+        return ""
+    return "no `azurite-blob` on the PATH; run `npm install --global azurite`"
+
+
 def _redis() -> str:
     return "" if shutil.which("redis-server") else "no `redis-server` on the PATH"
 
@@ -99,6 +111,8 @@ NEEDS: dict[str, Callable[[], str]] = {
     "java": _java,
     "hdfs": _hdfs,
     "s3": _s3,
+    "gcs": _gcs,
+    "azure": _azure,
     "redis": _redis,
     "postgres": _postgres,
     "mounts": _mounts,

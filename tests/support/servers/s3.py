@@ -17,6 +17,7 @@ class Request:
     method: str
     path: str
     bytes: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -83,7 +84,12 @@ class S3:
 
     def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Any]:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
-            told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            headers = {
+                name.removeprefix("HTTP_").lower().replace("_", "-"): value
+                for name, value in environ.items()
+                if name.startswith("HTTP_")
+            }
+            told = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], headers=headers)
             self.requests.append(told)
             try:
                 if self.watch:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from email.utils import formatdate
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from servers.azure import ACCOUNT, KEY
 from servers.hdfs import Hdfs
-from servers.processes import START_S
-from servers.s3 import S3
+from servers.processes import START_S, ServerError
+from servers.proxy import Proxy
+from servers.s3 import S3, Request
 
 USER = "alice"
 
@@ -91,7 +103,27 @@ class HdfsFolder(Store):
         return urllib.parse.quote(told["Location"], safe="%/:?=&+")
 
 
-class S3Folder(Store):
+class ObjectFolder(Store, Protocol):
+    """A bucket of an object store, behind a server that tells what it was asked."""
+
+    server: S3 | Proxy
+    bucket: str
+
+    def delete(self, path: str) -> None:
+        """Delete an object."""
+
+    def is_copy(self, request: Request) -> bool:
+        """Whether a request copies an object on the server."""
+
+    def read_directly(self) -> AbstractContextManager[None]:
+        """Read without the server that tells of requests, where Arrow cannot read through it."""
+        return nullcontext()
+
+    def bytes_read(self) -> int:
+        return sum(each.bytes for each in self.server.requests if each.method == "GET")
+
+
+class S3Folder(ObjectFolder):
     """A bucket."""
 
     name = "s3"
@@ -100,7 +132,7 @@ class S3Folder(Store):
         import boto3
 
         self.server = server
-        self._bucket = bucket
+        self.bucket = bucket
         self._client = boto3.client(
             "s3",
             endpoint_url=server.endpoint,
@@ -111,25 +143,161 @@ class S3Folder(Store):
         self._client.create_bucket(Bucket=bucket)
 
     def url(self, path: str = "") -> str:
-        return f"s3://{self._bucket}/{path}"
+        return f"s3://{self.bucket}/{path}"
 
     def put(self, path: str, content: bytes) -> str:
-        self._client.put_object(Bucket=self._bucket, Key=path, Body=content)
+        self._client.put_object(Bucket=self.bucket, Key=path, Body=content)
         return self.url(path)
 
     def fetch(self, path: str) -> bytes:
-        return bytes(self._client.get_object(Bucket=self._bucket, Key=path)["Body"].read())
+        return bytes(self._client.get_object(Bucket=self.bucket, Key=path)["Body"].read())
 
     def names(self, path: str = "") -> list[str]:
         prefix = f"{path}/" if path else ""
-        told = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/")
+        told = self._client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, Delimiter="/")
         files = [each["Key"] for each in told.get("Contents", []) if each["Key"] != prefix]
         folders = [each["Prefix"].rstrip("/") for each in told.get("CommonPrefixes", [])]
         return sorted(key.removeprefix(prefix) for key in files + folders)
 
-    def delete(self, path: str) -> None:
-        """Delete an object."""
-        self._client.delete_object(Bucket=self._bucket, Key=path)
+    def is_copy(self, request: Request) -> bool:
+        return "x-amz-copy-source" in request.headers
 
-    def bytes_read(self) -> int:
-        return sum(each.bytes for each in self.server.requests if each.method == "GET")
+    def delete(self, path: str) -> None:
+        self._client.delete_object(Bucket=self.bucket, Key=path)
+
+
+class GcsFolder(ObjectFolder):
+    """A bucket, by Google's JSON protocol."""
+
+    name = "gcs"
+
+    def __init__(self, server: Proxy, bucket: str) -> None:
+        self.server = server
+        self.bucket = bucket
+        body = json.dumps({"name": bucket}).encode()
+        self._ask("POST", "/storage/v1/b?project=p", body, {"Content-Type": "application/json"})
+
+    def url(self, path: str = "") -> str:
+        return f"gs://{self.bucket}/{path}"
+
+    def put(self, path: str, content: bytes) -> str:
+        name = urllib.parse.quote(path, safe="")
+        self._ask(
+            "POST",
+            f"/upload/storage/v1/b/{self.bucket}/o?uploadType=media&name={name}",
+            content,
+            {"Content-Type": "application/octet-stream"},
+        )
+        return self.url(path)
+
+    def fetch(self, path: str) -> bytes:
+        return self._ask("GET", f"{self._object(path)}?alt=media")
+
+    def names(self, path: str = "") -> list[str]:
+        prefix = f"{path}/" if path else ""
+        query = urllib.parse.urlencode({"prefix": prefix, "delimiter": "/"})
+        told = json.loads(self._ask("GET", f"/storage/v1/b/{self.bucket}/o?{query}"))
+        files = [each["name"] for each in told.get("items", [])]
+        folders = [name.rstrip("/") for name in told.get("prefixes", [])]
+        found = {name.removeprefix(prefix) for name in files + folders if name != prefix}
+        return sorted(name.rstrip("/") for name in found)
+
+    def is_copy(self, request: Request) -> bool:
+        return "/rewriteTo/" in request.path
+
+    @contextmanager
+    def read_directly(self) -> Iterator[None]:
+        """Arrow opens a Parquet file there with Python's lock held, which this process needs."""
+        name = "STORAGE_EMULATOR_HOST"
+        before, os.environ[name] = os.environ[name], f"http://127.0.0.1:{self.server.port}"
+        try:
+            yield
+        finally:
+            os.environ[name] = before
+
+    def delete(self, path: str) -> None:
+        self._ask("DELETE", self._object(path))
+
+    def _object(self, path: str) -> str:
+        return f"/storage/v1/b/{self.bucket}/o/{urllib.parse.quote(path, safe='')}"
+
+    def _ask(self, method: str, path: str, body: bytes | None = None, headers: Any = None) -> bytes:
+        url = f"http://127.0.0.1:{self.server.port}{path}"
+        request = urllib.request.Request(url, body, headers or {}, method=method)
+        with urllib.request.urlopen(request, timeout=START_S) as answer:
+            return bytes(answer.read())
+
+
+class AzureFolder(ObjectFolder):
+    """A container, by the protocol of Azure's blobs."""
+
+    name = "azure"
+
+    def __init__(self, server: Proxy, container: str) -> None:
+        self.server = server
+        self.bucket = container
+        self._ask("PUT", f"/{container}", {"restype": "container"})
+
+    def url(self, path: str = "") -> str:
+        return f"abfss://{self.bucket}@{ACCOUNT}.dfs.core.windows.net/{path}"
+
+    def put(self, path: str, content: bytes) -> str:
+        self._ask("PUT", self._blob(path), {}, content, {"x-ms-blob-type": "BlockBlob"})
+        return self.url(path)
+
+    def fetch(self, path: str) -> bytes:
+        return self._ask("GET", self._blob(path), {})
+
+    def names(self, path: str = "") -> list[str]:
+        prefix = f"{path}/" if path else ""
+        query = {"restype": "container", "comp": "list", "prefix": prefix, "delimiter": "/"}
+        told = self._ask("GET", f"/{self.bucket}", query).decode()
+        listed = re.findall(r"<(?:Blob|BlobPrefix)><Name>([^<]*)</Name>", told)
+        found = {name.removeprefix(prefix) for name in listed if name != prefix}
+        return sorted({name.rstrip("/") for name in found})
+
+    def is_copy(self, request: Request) -> bool:
+        source = request.headers.get("x-ms-copy-source", "")
+        return "/" in source and "/." not in source  # as a file that is being written has
+
+    def delete(self, path: str) -> None:
+        self._ask("DELETE", self._blob(path), {})
+
+    def _blob(self, path: str) -> str:
+        return f"/{self.bucket}/{urllib.parse.quote(path)}"
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> bytes:
+        """Ask with a signature by the account's key, as Azure's protocol wants it."""
+        own = {
+            "x-ms-date": formatdate(usegmt=True),
+            "x-ms-version": "2021-12-02",
+            **(headers or {}),
+        }
+        kind = "application/octet-stream" if body else ""
+        length = str(len(body)) if body else ""
+        signed = "".join(f"{name}:{own[name]}\n" for name in sorted(own))
+        asked = "".join(f"\n{name}:{query[name]}" for name in sorted(query))
+        text = (
+            f"{method}\n\n\n{length}\n\n{kind}\n\n\n\n\n\n\n"
+            f"{signed}/{ACCOUNT}/{ACCOUNT}{path}{asked}"
+        )
+        digest = hmac.digest(base64.b64decode(KEY), text.encode(), hashlib.sha256)
+        own["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
+        if body:
+            own["Content-Type"] = kind
+        url = f"/{ACCOUNT}{path}?{urllib.parse.urlencode(query)}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=START_S)
+        with closing(connection):
+            connection.request(method, url, body, own)
+            answer = connection.getresponse()
+            content = bytes(answer.read())
+        if answer.status >= 400:
+            raise ServerError(f"{method} {path}: {answer.status} {content!r}")
+        return content

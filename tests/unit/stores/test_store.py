@@ -15,7 +15,16 @@ from mondrian_ops.stores.remote import RemoteStore
 from mondrian_ops.tables import open_table
 from staged_releases import stage
 
-STORES = {"file": "local", "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs", "s3": "s3"}
+STORES = {
+    "file": "local",
+    "hdfs": "hdfs",
+    "webhdfs": "hdfs",
+    "swebhdfs": "hdfs",
+    "s3": "s3",
+    "gs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+}
 
 
 class Shelf(RemoteStore):
