@@ -105,6 +105,15 @@ def test_a_source_is_found_in_directories_that_only_names_tell_of(object_folder)
     assert names_in(object_folder.url("in")) == {"a": True, "b.csv": False}
 
 
+@pytest.mark.parametrize(
+    "object_folder",
+    [
+        pytest.param("s3_folder", marks=pytest.mark.s3, id="s3"),
+        pytest.param("gcs_folder", marks=pytest.mark.gcs, id="gcs"),
+        pytest.param("azure_folder", marks=[pytest.mark.azure, pytest.mark.soak], id="azure"),
+    ],
+    indirect=True,
+)
 @pytest.mark.parametrize("has_old", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_killed_at_any_step_the_manifest_names_one_whole_release(object_folder, has_old):
     stands = []
