@@ -378,7 +378,7 @@ def _by_catalogue(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The persons of the last night's release, and the class of each, as the catalogue has them."""
     from mondrian_ops import catalogue
-    from mondrian_ops.catalogue import persons, tables
+    from mondrian_ops.catalogue import signatures, tables
     from mondrian_ops.series.keyed_hashes import class_hashes, class_texts, person_hashes
     from mondrian_ops.series.naming import series_name
 
@@ -387,7 +387,7 @@ def _by_catalogue(
     number = dict(zip(class_hashes(name, texts).tolist(), classes.tolist(), strict=True))
     with catalogue.current().reading() as connection:
         last = max(connection.execute(tables.night.select().with_only_columns(tables.night.c.id)))
-        class_of = persons.classes_in(connection, last.id) or {}
+        class_of = signatures.classes_in(connection, last.id) or {}
     numbers = drop["person"].to_pylist()
     hashes = person_hashes(job, name, drop["person"]).tolist()
     there = [(who, number[class_of[key]]) for who, key in zip(numbers, hashes, strict=True)

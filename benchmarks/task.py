@@ -63,7 +63,7 @@ def _reads(task: Task) -> float:
     import pyarrow.dataset as ds
 
     from mondrian_ops import publish
-    from mondrian_ops.cut.plan import reach_of
+    from mondrian_ops.cut.plan import pushdown_filter
     from mondrian_ops.engines.run import Run
 
     run = Run(publish.WorkDir.attach(task["work"]))
@@ -73,7 +73,7 @@ def _reads(task: Task) -> float:
     orders, source = run.anonymizer.orders, run.dataset.source
     rows = 0
     for each in task["fragments"]:
-        keep = reach_of(run.plan.condition(each["id"], orders), orders)
+        keep = pushdown_filter(run.plan.condition(each["id"], orders), orders)
         for file in ds.dataset(source.files).get_fragments():
             groups = (file if keep is None else file.subset(keep)).row_groups
             rows += sum(group.num_rows for group in groups)

@@ -16,8 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, pipeline, publish, series
-from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.catalogue import tables
+from mondrian_ops.catalogue import signatures, tables
 from mondrian_ops.datasets import nights
 from mondrian_ops.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.series import nights as nights_of_series
@@ -66,10 +65,10 @@ def test_killed_while_persons_are_written_the_next_night_knows_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Nobody is known by a part of a night that was not written whole."""
-    monkeypatch.setattr(of_persons, "_AT_ONCE", 20)
+    monkeypatch.setattr(signatures, "_AT_ONCE", 20)
     town, (first, second, *_) = Town(tmp_path, **PROTECTED), drops()
     town.run(first)
-    before, calls, function = known_by(tmp_path), [], getattr(of_persons, step)
+    before, calls, function = known_by(tmp_path), [], getattr(signatures, step)
 
     def killed(*given: Any) -> None:
         calls.append(given)
@@ -78,7 +77,7 @@ def test_killed_while_persons_are_written_the_next_night_knows_the_same(
         function(*given)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(of_persons, step, killed)
+        patched.setattr(signatures, step, killed)
         town.run(second)
     assert known_by(tmp_path) == before
     nights_of_series.settle(town.deliver(first))
@@ -96,7 +95,7 @@ def test_killed_while_persons_are_written_the_next_night_knows_the_same(
 def known_by(folder: Path) -> dict[int, list[int]]:
     """The values left for each person, as the next night reads them."""
     with catalogue.current().reading() as connection:
-        left = of_persons.left(connection, f"{folder}/out/*")
+        left = signatures.left(connection, f"{folder}/out/*")
     return {key: sorted(values) for key, values in left.items()}
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import catalogue, pipeline
-from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.catalogue import signatures as of_persons
 from mondrian_ops.datasets import nights
 from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.series.intersection import balance, forming

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from kept_folder import KeptFolder
 from mondrian_ops import catalogue, cli, pipeline
-from mondrian_ops.catalogue import persons, tables
+from mondrian_ops.catalogue import signatures, tables
 from mondrian_ops.datasets import Population, nights
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.job.job import Job
@@ -139,7 +139,7 @@ def widen_state(_: Town) -> None:
         rows = pa.ipc.open_stream(stream).read_all()
         at = rows.column_names.index("common")
         wide = rows.set_column(at, "common", pa.array([b"\xff" * 8] * len(rows), pa.binary(8)))
-        connection.execute(table.update().where(of_last).values(content=persons.packed(wide)))
+        connection.execute(table.update().where(of_last).values(content=signatures.packed(wide)))
 
 
 def widen_earlier(_: Town) -> None:
@@ -157,10 +157,10 @@ def mix_classes(_: Town) -> None:
     """Each person is in another's class, says the catalogue."""
     table = tables.night_persons
     with catalogue.current().writing() as connection:
-        of_night = persons.classes_in(connection, 2)
+        of_night = signatures.classes_in(connection, 2)
         assert of_night is not None
         mixed = {"hash": list(of_night), "published": list(of_night.values())[::-1]}
-        content = persons.packed(pa.table(mixed))
+        content = signatures.packed(pa.table(mixed))
         connection.execute(table.update().where(table.c.night == 2).values(content=content))
 
 

@@ -156,7 +156,7 @@ def _permutes(index: NDArray[np.int32], starts: NDArray[np.int64], rows: mondria
 
 
 def _mondrian(drawn: Bytes) -> None:
-    policy = mondrian.Policy(
+    policy = mondrian.KernelPolicy(
         greedy=drawn.below(5),
         candidates=1 + drawn.below(4),
         rollout_rows=(rollout := drawn.below(70)),

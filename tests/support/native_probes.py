@@ -92,7 +92,7 @@ class Opened:
         self,
         rows: mondrian.Rows,
         criteria: Criteria | None = None,
-        policy: mondrian.Policy | None = None,
+        policy: mondrian.KernelPolicy | None = None,
     ) -> None:
         self._rows = rows
         self._structs = _structs(rows, criteria or no_criteria(), policy)
@@ -184,7 +184,7 @@ class Opened:
 
 
 def classes_by(
-    flag: str, rows: mondrian.Rows, criteria: Criteria, policy: mondrian.Policy
+    flag: str, rows: mondrian.Rows, criteria: Criteria, policy: mondrian.KernelPolicy
 ) -> tuple[NDArray[np.int32], Ints]:
     """`mondrian.classes` of a library that was compiled with one more flag."""
     count = rows.codes.shape[1]
@@ -196,10 +196,13 @@ def classes_by(
 
 
 def _structs(
-    rows: mondrian.Rows, criteria: Criteria, policy: mondrian.Policy | None
+    rows: mondrian.Rows, criteria: Criteria, policy: mondrian.KernelPolicy | None
 ) -> tuple[Any, ...]:
     """References to all as C takes them; they keep the structures alive, and not the arrays."""
-    made = *mondrian._checked(rows, criteria), mondrian._policy(policy or mondrian.Policy(0, 3, 0))
+    made = (
+        *mondrian._checked(rows, criteria),
+        mondrian._policy(policy or mondrian.KernelPolicy(0, 3, 0)),
+    )
     return tuple(map(ctypes.byref, made))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from mondrian_ops import catalogue
-from mondrian_ops.catalogue import people, secret_key
-from mondrian_ops.catalogue.people import People
+from mondrian_ops.catalogue import secret_key, sketches
 from mondrian_ops.catalogue.publication import Intention
+from mondrian_ops.catalogue.sketches import People
 from mondrian_ops.data.sketch import Sketch
 from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import overlap_check
@@ -26,7 +26,7 @@ def sketch_of(numbers: Iterable[int]) -> Sketch:
 def publications(population: str = "") -> list[People]:
     """What the catalogue has of a population, the oldest first."""
     with catalogue.current().reading() as connection:
-        return list(people.of_others(connection, population, work="", after=0))
+        return list(sketches.of_others(connection, population, work="", after=0))
 
 
 class PeopleRun(WaitingRun):

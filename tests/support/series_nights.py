@@ -27,7 +27,7 @@ from faults.injection import IN_TIME, KILLS, Fault
 from faults.process import Ended, Processes
 from mondrian_ops import catalogue as catalogues
 from mondrian_ops import datasets, publish
-from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.catalogue import signatures
 from mondrian_ops.job.job import Job
 from mondrian_ops.series import keyed_hashes
 from mondrian_ops.series.naming import name_of_series
@@ -209,7 +209,7 @@ class RandomNights:
         with sqlite3.connect(self._catalogue) as database:
             found = database.execute("SELECT id FROM night WHERE label = ?", [label]).fetchall()
         with catalogues.current().reading() as connection:
-            return of_persons.classes_in(connection, found[-1][0]) or {} if found else {}
+            return signatures.classes_in(connection, found[-1][0]) or {} if found else {}
 
     def _released(self, labels: Iterable[str]) -> Counter[int]:
         """What is in some releases."""

@@ -137,7 +137,7 @@ class Anonymizer:
 
     @property
     def trees(self) -> list[TreeAttribute]:
-        """The quasi-identifiers, where columns are recoded as a whole: all are trees then."""
+        """The quasi-identifiers, where recoding is global: all are trees then."""
         return [attribute for attribute in self.attributes if isinstance(attribute, TreeAttribute)]
 
     @property
@@ -152,7 +152,7 @@ class Anonymizer:
 
     @cached_property
     def counted_domains(self) -> list[SensitiveDomain]:
-        """The columns counted beside the quasi-identifiers, where columns are recoded as a whole:
+        """The columns counted beside the quasi-identifiers, where recoding is global:
         the sensitive ones and, where the job counts persons, the ``entity_id``."""
         if self.job.entity_id is None:
             return self.domains
@@ -201,7 +201,7 @@ class Anonymizer:
     ) -> Released:
         """The released form of ``table``, class by class.
 
-        ``recoding`` is that of the dataset, where columns are recoded as a whole. Without one, the
+        ``recoding`` is that of the dataset, where recoding is global. Without one, the
         rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
         ``class_maker``: forms the classes, where persons are followed.
         """

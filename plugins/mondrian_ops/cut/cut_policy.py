@@ -35,7 +35,7 @@ def choose_policy(
     ``cut_budget_s`` seconds of one core afford it, see `_lookahead`. Whether wide attributes come
     first is decided by cutting the ``pilot`` rows.
     """
-    if job.recodes_columns:  # cuts only divide the rows among tasks
+    if job.recodes_globally:  # cuts only divide the rows among tasks
         why = f"algorithm: {job.algorithm}"
         return _described(job.cut, "none", why, 0.0, **asdict(CutPolicy("balanced")))
     greedy_seconds = profile.rows * len(job.quasi_identifiers) * COSTS.greedy_s

@@ -75,7 +75,7 @@ def merge_split_classes(
 ) -> tuple[Plan, NDArray[np.int64], int]:
     """Merge fragments until the part of a class that lies in one satisfies every criterion.
 
-    Where columns are recoded as a whole, classes are counted over the whole release, and the rows
+    Where recoding is global, classes are counted over the whole release, and the rows
     of one class can lie in several fragments. Whoever knows a person's quasi-identifiers knows
     their fragment, whose condition is in the report: so the part of a class in each file must
     satisfy the criteria, too.

@@ -55,9 +55,9 @@ class CutPolicy:
     candidates: int = CANDIDATES
     joined: int = 0
 
-    def kernel(self) -> native.Policy:
+    def kernel(self) -> native.KernelPolicy:
         """The policy for the kernels."""
-        return native.Policy(
+        return native.KernelPolicy(
             _POLICIES[self.greedy],
             self.candidates,
             self.rollout_rows,
@@ -104,7 +104,7 @@ class CutPolicy:
 class Tree:
     """Rows that are cut node by node: a node is places ``start`` to ``stop``."""
 
-    def __init__(self, coded: CodedRows, policy: native.Policy) -> None:
+    def __init__(self, coded: CodedRows, policy: native.KernelPolicy) -> None:
         self._tree = native.Tree(coded.rows, coded.criteria, policy)
         self._whole_rows = policy.group_rows  # of nodes that are searched locally, so stay whole
         self.split = self._tree.split

@@ -6,7 +6,7 @@ renders it as conditions and as a filter for a reader, and `mondrian_ops.cut.rou
 leaf of each row. Nothing is evaluated as code.
 
 Cut values are values of the data, so a plan and its conditions stay in the private working files;
-`mondrian_ops.cut.fragment_condition` decides what of them may be shown.
+`mondrian_ops.cut.shown_conditions` decides what of them may be shown.
 
 A cut sends rows with ``value <= v`` and rows with a missing value to the left, all others to the
 right; a cut without a value sends only the missing ones to the left. So every row has exactly one
@@ -193,7 +193,7 @@ class Plan:
         return {"column": cut.column, "op": "<=" if went_left else ">", "value": cut.value}
 
     def reaches(self, orders: Mapping[str, Order]) -> dict[int, pc.Expression | None]:
-        """By node below a cut, a filter of its rows alone, as `reach_of` has it."""
+        """By node below a cut, a filter of its rows alone, as `pushdown_filter` has it."""
         return {
             child: _predicate_reach(self._predicate(node, child), orders[node.column])
             for node in self.nodes
@@ -251,7 +251,9 @@ def filter_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.
     return _rendered(any_of, orders, _predicate_filter)
 
 
-def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.Expression | None:
+def pushdown_filter(
+    any_of: Sequence[Conjunction], orders: Mapping[str, Order]
+) -> pc.Expression | None:
     """A filter that readers push down: it keeps the rows of the condition, and maybe others.
 
     Readers decide by the statistics of row groups, which leave out NaN: whether they read a NaN
@@ -261,7 +263,7 @@ def reach_of(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> pc.E
 
 
 def is_exact(any_of: Sequence[Conjunction], orders: Mapping[str, Order]) -> bool:
-    """Whether `reach_of` keeps no other rows."""
+    """Whether `pushdown_filter` keeps no other rows."""
     columns = {predicate["column"] for conjunction in any_of for predicate in conjunction}
     return not any(pa.types.is_floating(value_type(orders[name].type)) for name in columns)
 

@@ -16,10 +16,10 @@ from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.boundary_fitting import NightBoundaries
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_policy import choose_policy, pilot_k, policy_of
-from mondrian_ops.cut.fragment_condition import Disclosure
 from mondrian_ops.cut.mondrian import CutPolicy, loss
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.routing import Router
+from mondrian_ops.cut.shown_conditions import Disclosure
 from mondrian_ops.data.disclosing_columns import Followed, Survey
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
@@ -304,7 +304,7 @@ def known_counts(
 ) -> LeafCounts | None:
     """The counts of a plan's leaves, if the profile determines them; None: rows must be read.
 
-    ``frequencies`` is called only where columns are recoded as a whole; it returns the counts of
+    ``frequencies`` is called only where recoding is global; it returns the counts of
     the whole dataset.
     """
     if plan.leaves == 1 and anonymizer.job.entity_id is None:
@@ -312,7 +312,7 @@ def known_counts(
             np.array([anonymizer.profile.rows]),
             [domain.counts[None, :].copy() for domain in anonymizer.domains],
         )
-    return counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_columns else None
+    return counts_of(anonymizer, plan, frequencies()) if anonymizer.job.recodes_globally else None
 
 
 def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> LeafCounts:

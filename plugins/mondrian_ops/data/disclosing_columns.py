@@ -1,4 +1,4 @@
-"""Columns that undo the work: published as they are, they give away a quasi-identifier, or rows.
+"""Disclosing columns: published as they are, they give away a quasi-identifier, or rows.
 
 A column ``c`` gives away a quasi-identifier ``q``
 
@@ -57,7 +57,7 @@ Codes = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a column that is published as it is undoes.
+    """What a column that is published as it is discloses.
 
     ``how``: by value or by order, with the ``quasi_identifier`` that it gives away; alone; jointly,
     by all quasi-identifiers (`singling_out`); or unknown, where values of its type cannot be
@@ -114,7 +114,7 @@ class Watch:
         return Followed(np.bincount(value, minlength=len(self.values)), pa.table(kept), persons)
 
     def findings(self, followed: Followed, by_person: bool) -> Iterator[Finding]:
-        """What the column undoes, by its values in all rows."""
+        """What the column discloses, by its values in all rows."""
         kept = followed.thinned().kept
         value = kept["value"].to_numpy()
         persons = kept["person"].to_numpy() if by_person else None

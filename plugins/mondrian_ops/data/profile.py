@@ -70,7 +70,7 @@ class Profile:
         return [replace(domain, of_codes=name in of_codes) for name, domain in domains.items()]
 
     def persons(self, job: Job) -> SensitiveDomain:
-        """The persons of the whole dataset, where columns are recoded as a whole."""
+        """The persons of the whole dataset, where recoding is global."""
         return replace(self._sensitive(str(job.entity_id), None), as_written=True)
 
     def _sensitive(
@@ -188,11 +188,11 @@ class Profiler:
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
         }
         self._ranges: dict[str, list[pa.Array]] = {
-            n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_columns
+            n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_globally
         }
         # Algorithms that recode whole columns need only the combinations of values. This pass
         # counts them, and the counts of single columns follow from them.
-        self._combined = CombinationTally() if job.recodes_columns else None
+        self._combined = CombinationTally() if job.recodes_globally else None
         self._missing: set[str] = set()
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
@@ -240,7 +240,7 @@ class Profiler:
 
     @property
     def combinations(self) -> Combinations | None:
-        """The combinations of the columns' values, where columns are recoded as a whole."""
+        """The combinations of the columns' values, where recoding is global."""
         return self._combined.result() if self._combined is not None and self._rows else None
 
     def finish(self) -> Profile:
@@ -368,7 +368,7 @@ def _domain_columns(job: Job) -> list[str]:
     of all columns are counted.
     """
     columns = profiled_columns(job)
-    return [name for name in columns if name != job.entity_id or job.recodes_columns]
+    return [name for name in columns if name != job.entity_id or job.recodes_globally]
 
 
 def _check_countable(role: str, name: str, type_: pa.DataType) -> None:

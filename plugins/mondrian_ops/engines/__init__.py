@@ -81,7 +81,7 @@ class StepwiseEngine(Engine):
     def draft(self, run: Run, rows_seen: RowsSeen) -> None:
         """Profile the source in one pass, decide on a sample of its rows, and save the draft.
 
-        Where columns are recoded as a whole, the run has the frequencies of their combinations
+        Where recoding is global, the run has the frequencies of their combinations
         afterwards. Unless the engine is ``remote``, the caller checks for a change of the source
         after the last pass.
         """
@@ -93,7 +93,7 @@ class StepwiseEngine(Engine):
 
     @abstractmethod
     def recode(self, run: Run) -> None:
-        """Choose and save the recoding, where columns are recoded as a whole."""
+        """Choose and save the recoding, where recoding is global."""
 
 
 def engine_of(job: Job, cores: int | None = None) -> StepwiseEngine:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from mondrian_ops import publish
 from mondrian_ops.cut.anonymizer import Released
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.cut.plan import filter_of, is_exact, reach_of
+from mondrian_ops.cut.plan import filter_of, is_exact, pushdown_filter
 from mondrian_ops.data.pool import NIGHT
 from mondrian_ops.data.values import in_one_spelling
 from mondrian_ops.engines.class_samples import take_sample
@@ -152,7 +152,7 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
     condition = run.plan.condition(fragment.id, orders), orders
     batches = source.batches(
         run.columns,
-        reach_of(*condition),
+        pushdown_filter(*condition),
         parts=parts if reached is None else sorted({*chain(*(reached[leaf] for leaf in leaves))}),
         exact=None if is_exact(*condition) else filter_of(*condition),
     )

@@ -35,7 +35,7 @@ class _Handed:
 
 
 @dataclass(frozen=True)
-class Night(_Handed):
+class SeriesNight(_Handed):
     """A night of a series, as it was when its rows were gathered.
 
     ``number`` counts the nights of ``series``, from 1. Its drop has ``rows``; ``waited`` are pairs
@@ -161,7 +161,7 @@ class RunState(_Handed):
     ``leaves`` are the leaves of the plan in each of the ``fragments``; ``retrieval`` is how these
     get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
     numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
-    empty where no column is recoded as a whole, and None until it is chosen. ``dependencies``:
+    empty without global recoding, and None until it is chosen. ``dependencies``:
     :class:`~mondrian_ops.data.disclosing_columns.Finding` as dicts. ``singled_out``:
     :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a

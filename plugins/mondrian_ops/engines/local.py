@@ -37,7 +37,7 @@ class LocalEngine(StepwiseEngine):
             profiling.columns,
             dictionaries=True,
             lists=False,
-            batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_columns else BATCH_ROWS),
+            batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_globally else BATCH_ROWS),
         )
         profiling.scan(batches, rows_seen, in_threads)
         sample, pilot = (pa.Table.from_batches(rows.taken) for rows in profiling.samples.values())

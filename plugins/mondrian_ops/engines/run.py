@@ -19,7 +19,7 @@ from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.cut.tds import Level
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
-from mondrian_ops.engines.handover import Night, RunState
+from mondrian_ops.engines.handover import RunState, SeriesNight
 from mondrian_ops.job import limits as resource_limits
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
@@ -43,7 +43,7 @@ class Dataset:
     source: tables.Table
     hierarchies: Mapping[str, Hierarchy]
     slots: Slots = Slots()  # noqa: RUF009 - frozen
-    night: Night | None = None
+    night: SeriesNight | None = None
     contract: Mapping[str, Any] | None = None
 
     @property
@@ -80,7 +80,7 @@ class Dataset:
         }
         job = Job.from_dict(described["job"])
         source = tables.table_of_json(described["source"])
-        night = described["night"] and Night.from_dict(described["night"])
+        night = described["night"] and SeriesNight.from_dict(described["night"])
         slots = Slots(**described["slots"])
         return cls(job, source, hierarchies, slots, night, described["contract"])
 
@@ -149,7 +149,7 @@ class Run:
 
     @property
     def frequencies(self) -> FrequencySet:
-        """The combinations of codes and their rows, where columns are recoded as a whole.
+        """The combinations of codes and their rows, where recoding is global.
 
         Without those that are set, each access reads the working files: there can be as many
         combinations as rows, too many to keep.
@@ -164,8 +164,8 @@ class Run:
 
     @cached_property
     def recoding(self) -> Recoding | None:
-        """The generalization of each value, where columns are recoded as a whole."""
-        if not self.dataset.job.recodes_columns:
+        """The generalization of each value, where recoding is global."""
+        if not self.dataset.job.recodes_globally:
             return None
         return Recoding.from_table(self.work.read_arrow(_RECODING))
 

@@ -117,7 +117,7 @@ def make_draft(
 ) -> FrequencySet | None:
     """Make and save the draft of a run whose source is profiled as a whole.
 
-    Returns the frequencies of the combinations of codes, where columns are recoded as a whole.
+    Returns the frequencies of the combinations of codes, where recoding is global.
     """
     dataset = run.dataset
     job, profile, hierarchies = dataset.job, profiler.finish(), dataset.hierarchies

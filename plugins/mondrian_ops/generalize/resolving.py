@@ -49,10 +49,10 @@ def _attribute(
     domain = profile.domains[name]
     how, pointed = generalization_of(quasi, type_), name in profile.pointed
     match how:
-        case "interval" if job.recodes_columns:
+        case "interval" if job.recodes_globally:
             line = positions(domain, name) if len(domain) else np.zeros(1)
             hierarchy = Hierarchy.from_order(_texts(domain, pointed), line, name)
-        case "set" if job.recodes_columns:
+        case "set" if job.recodes_globally:
             hierarchy = Hierarchy.flat(_texts(domain, pointed), name)
         case "interval":
             cells = _cells(profile, quasi)

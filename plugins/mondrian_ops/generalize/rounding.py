@@ -2,7 +2,7 @@
 
 A value is round if it lies on a coarse grid: multiples of a power of ten, first days of centuries,
 decades, years and months, midnights, full hours, minutes and seconds. Every grid contains the
-coarser ones of its kind. `mondrian_ops.cut.fragment_condition` relies on it: two different round
+coarser ones of its kind. `mondrian_ops.cut.shown_conditions` relies on it: two different round
 values are at least the smaller of their steps apart.
 """
 

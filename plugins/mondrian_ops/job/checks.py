@@ -13,7 +13,7 @@ from mondrian_ops.job.widths import widths_of
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
-def check_job(job: JobOptions) -> None:
+def check_options(job: JobOptions) -> None:
     """Raise JobError where options contradict each other, or a location is a template."""
     _check_locations(job)
     _check_columns(job)
@@ -123,7 +123,7 @@ def _check_criteria(job: JobOptions) -> None:
     for name in job.criteria:
         if not job.sensitive:
             raise wrong(name, "needs sensitive; list a column under sensitive, or remove it")
-        if job.recodes_columns:
+        if job.recodes_globally:
             raise wrong(
                 name,
                 f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",
@@ -131,7 +131,7 @@ def _check_criteria(job: JobOptions) -> None:
 
 
 def _check_algorithm(job: JobOptions) -> None:
-    for at, attribute in enumerate(job.quasi_identifiers if job.recodes_columns else ()):
+    for at, attribute in enumerate(job.quasi_identifiers if job.recodes_globally else ()):
         if attribute.grid is not None:
             raise wrong(
                 f"quasi_identifiers[{at}]",
@@ -164,7 +164,7 @@ def _check_publication(job: JobOptions) -> None:
 
 def _check_series(job: JobOptions, series: Series) -> None:
     """Refuse what a series cannot do with the rest of the job."""
-    if job.recodes_columns:
+    if job.recodes_globally:
         raise wrong(
             "series",
             f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from mondrian_ops.errors import JobError
-from mondrian_ops.job.checks import check_job
+from mondrian_ops.job.checks import check_options
 from mondrian_ops.job.job_options import JobOptions
 
 
@@ -46,4 +46,4 @@ class Job(JobOptions):
 
     def check(self, path: str) -> None:
         """Raise JobError where options contradict each other."""
-        check_job(self)
+        check_options(self)

@@ -239,7 +239,7 @@ class JobOptions(WithCriteria):
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published",
         },
-        see="[What is measured](privacy.md#find-columns-that-undo-the-work)",
+        see="[What is measured](privacy.md#find-disclosing-columns)",
         form=PRIVACY,
     )
     replace: Literal["same", "any"] = option(
@@ -440,7 +440,7 @@ class JobOptions(WithCriteria):
         return self.t is not None or bool(self.criteria)
 
     @property
-    def recodes_columns(self) -> bool:
+    def recodes_globally(self) -> bool:
         """Whether a value is generalized alike in all rows, not class by class."""
         return self.algorithm in ("samarati", "tds")
 
@@ -459,7 +459,7 @@ class JobOptions(WithCriteria):
         )
 
     @property
-    def makes_up(self) -> bool:
+    def has_counterfeits(self) -> bool:
         """Whether rows may be made up, so that classes have the values that they lack."""
         return self.series is not None and self.series.unmatched == "counterfeit"
 

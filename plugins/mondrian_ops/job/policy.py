@@ -30,7 +30,7 @@ _ENGINES = ("local", "spark")
 
 
 @dataclass(frozen=True, slots=True)
-class Approval(Options):
+class Approvers(Options):
     """Who approves a release."""
 
     described: ClassVar[str] = "a mapping of required, approvers and four_eyes"
@@ -129,7 +129,7 @@ class Policy(WithCriteria):
     dependencies: Literal["warn", "refuse"] = option(
         "warn", text="What happens to a release with columns that undo its generalization."
     )
-    approval: Approval = option(Approval(), text="Who approves the release.")
+    approval: Approvers = option(Approvers(), text="Who approves the release.")
     criteria: Mapping[str, Criterion] = field(default_factory=dict, hash=False)
 
     def check(self, path: str) -> None:
@@ -275,7 +275,7 @@ class Required:
         )
 
 
-def _users(approval: Approval) -> dict[str, str]:
+def _users(approval: Approvers) -> dict[str, str]:
     """The name of each approver by id."""
     pairs = (entry.partition("=") for entry in approval.approvers)
     return {user.strip(): name.strip() or user.strip() for user, _, name in pairs}

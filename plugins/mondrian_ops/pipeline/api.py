@@ -163,7 +163,7 @@ def _counterfeits_of(job: Job, release: str) -> int | None:
     """How many rows of the release are made up, by its report; None where that is not known."""
     report = publish.report_of(release)
     if report is None:
-        return None if job.makes_up else 0
+        return None if job.has_counterfeits else 0
     try:
         return int(report["series"]["people"]["counterfeits"])
     except (KeyError, TypeError, ValueError):  # it is of no night whose rows may be made up

@@ -23,7 +23,7 @@ from mondrian_ops.errors import (
 )
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.widths import widths_of
-from mondrian_ops.report.raw_columns import undone
+from mondrian_ops.report.raw_columns import disclosures
 from mondrian_ops.verify.singling_out import SingledOut, findings_of
 
 _log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ def _refuse_columns_beside(job: Job, names: Sequence[str]) -> None:
             f"it; leave {', '.join(map(repr, others))} out with unlisted: drop, or list them as "
             "quasi-identifiers"
         )
-    if job.makes_up and "counterfeits" in job.quasi_identifier_names:
+    if job.has_counterfeits and "counterfeits" in job.quasi_identifier_names:
         raise JobError(
             "series.unmatched: counterfeit publishes a column 'counterfeits' beside the release; "
             "rename the quasi-identifier of that name"
@@ -188,16 +188,16 @@ def constant_note(names: Sequence[str]) -> str:
     return f"quasi-identifiers with the same value in all rows, which tell nobody apart: {listed}"
 
 
-def refuse_undone(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:
-    """Raise PrivacyError where columns undo the work, and the job refuses that."""
+def refuse_disclosing(job: Job, findings: Sequence[Mapping[str, Any]]) -> None:
+    """Raise PrivacyError where columns disclose others, and the job refuses that."""
     if findings and job.dependencies == "refuse":
-        what = "; ".join(undone(findings))
+        what = "; ".join(disclosures(findings))
         raise PrivacyError(f"dependencies: the release is refused and not published: {what}")
 
 
-def warn_of_undone(findings: Sequence[Mapping[str, Any]]) -> None:
-    """Log a warning for each column that undoes the work."""
-    for text in undone(findings):
+def warn_of_disclosing(findings: Sequence[Mapping[str, Any]]) -> None:
+    """Log a warning for each disclosing column."""
+    for text in disclosures(findings):
         _log.warning("%s", text)
 
 
@@ -217,5 +217,5 @@ def warn_of_numbers(job: Job, source: tables.Table) -> None:
 def with_singled_out(state: RunState, figures: Sequence[Mapping[str, Any]]) -> RunState:
     """The state with ``figures`` (`singling_out.SingledOut`), and a warning where there is harm."""
     found = [finding.to_dict() for finding in findings_of([SingledOut(**each) for each in figures])]
-    warn_of_undone(found)
+    warn_of_disclosing(found)
     return replace(state, dependencies=[*state.dependencies, *found], singled_out=figures)

@@ -223,7 +223,7 @@ def _can_be_drawn(job: Job) -> bool:
     Recoding needs all rows; some criteria compare with the distribution in all rows; and one
     person's rows can lie in several fragments.
     """
-    return not (job.recodes_columns or job.compares_with_whole or job.entity_id is not None)
+    return not (job.recodes_globally or job.compares_with_whole or job.entity_id is not None)
 
 
 def _wanted(rows: int, requested: int | None, rate: float | None) -> int:

@@ -25,8 +25,8 @@ from mondrian_ops.pipeline.checks import (
     check_columns,
     check_rows,
     hierarchies_of,
+    warn_of_disclosing,
     warn_of_numbers,
-    warn_of_undone,
     with_singled_out,
 )
 from mondrian_ops.pipeline.partition import steps
@@ -93,8 +93,8 @@ def anonymize(
     run = Run(None, Dataset(replace(job, partitioning=one), source, hierarchies))
     engine = MemoryEngine(source.table, callers, changed)
     state = steps(run, engine, retrieval="memory")
-    warn_of_undone(state.dependencies)
-    if job.recodes_columns:
+    warn_of_disclosing(state.dependencies)
+    if job.recodes_globally:
         engine.recode(run)
     divided = time.perf_counter()
     (summary,) = engine.anonymize(run, state.fragments)

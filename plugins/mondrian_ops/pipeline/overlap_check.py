@@ -35,8 +35,8 @@ from mondrian_ops.stores.store import store_of
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from mondrian_ops.catalogue.people import People
     from mondrian_ops.catalogue.publication import Intention
+    from mondrian_ops.catalogue.sketches import People
 
 _SKETCH, _COLUMNS = "people.json", "people_by.json"
 _BETWEEN, _MISSING = "\x1f", "\x00"
@@ -90,11 +90,11 @@ class Comparison:
 
     def read_on(self) -> None:
         """Compare with what was noted since the last call."""
-        from mondrian_ops.catalogue import people, publication
+        from mondrian_ops.catalogue import publication, sketches
 
         opened, unsettled = catalogue.current(), []
         with opened.reading() as connection:
-            for other in people.of_others(connection, *self._where, self._last):
+            for other in sketches.of_others(connection, *self._where, self._last):
                 self._last = other.intention.id
                 compared = self._with(other)
                 if other.published:
@@ -110,9 +110,9 @@ class Comparison:
 
     def is_current(self, connection: sa.Connection) -> bool:
         """Whether nothing was noted since `read_on`."""
-        from mondrian_ops.catalogue import people
+        from mondrian_ops.catalogue import sketches
 
-        return not people.any_since(connection, *self._where, self._last)
+        return not sketches.any_since(connection, *self._where, self._last)
 
     def _with(self, other: People) -> Compared:
         if list(map(folded, other.by)) != list(map(folded, self._by)):
@@ -351,22 +351,22 @@ def confirm(job: Job, work: publish.WorkDir) -> None:
     """Confirm the publication of an attempt that was killed after it published."""
     if not job.compares_people:
         return
-    from mondrian_ops.catalogue import people, publication
+    from mondrian_ops.catalogue import publication, sketches
 
     noted = partial(_noted, job, work)
-    publication.confirm(catalogue.current(), people.SCOPE, work.token, noted)
+    publication.confirm(catalogue.current(), sketches.SCOPE, work.token, noted)
 
 
 def _noted(job: Job, work: publish.WorkDir, connection: sa.Connection) -> Intention:
     """Note the intention to publish, with the drop's people."""
-    from mondrian_ops.catalogue import people, publication
+    from mondrian_ops.catalogue import publication, sketches
 
     drop = work.read_json(_SKETCH)
     output = store_of(str(job.output)).absolute(str(job.output))
     intention = publication.intend(
-        connection, people.SCOPE, token=work.token, work=work.root, output=output, time=now()
+        connection, sketches.SCOPE, token=work.token, work=work.root, output=output, time=now()
     )
-    people.note(
+    sketches.note(
         connection,
         intention,
         population=job.population or "",

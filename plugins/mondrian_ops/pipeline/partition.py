@@ -38,9 +38,9 @@ from mondrian_ops.pipeline.checks import (
     constant_note,
     hierarchies_of,
     open_input,
-    refuse_undone,
+    refuse_disclosing,
+    warn_of_disclosing,
     warn_of_numbers,
-    warn_of_undone,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing
 from mondrian_ops.pipeline.report_builder import partitioning_note
@@ -94,7 +94,7 @@ def partition(
         except BaseException:
             run.work.give_up()
             raise
-    warn_of_undone(run.state.dependencies)
+    warn_of_disclosing(run.state.dependencies)
     return _to_map(run)
 
 
@@ -193,16 +193,16 @@ def divide(
 
         if not overlap_check.is_sketched(run.work):
             overlap_check.sketch(run.dataset.source, run.work, people_key)
-    state = _attained(run, engine, progress)
+    state = _plan_or_hold(run, engine, progress)
     if not recode:
         run.save_frequencies(run.frequencies)
-    elif job.recodes_columns:
+    elif job.recodes_globally:
         engine.recode(run)
         state = _recoded(run, state)
     run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
 
 
-def _attained(run: Run, engine: StepwiseEngine, progress: Progress | None) -> RunState:
+def _plan_or_hold(run: Run, engine: StepwiseEngine, progress: Progress | None) -> RunState:
     """The state after :func:`steps`; in a series the rows wait where no release is possible."""
     if not run.dataset.source.rows:
         return _waiting(run, "there are no rows tonight, and none wait")
@@ -260,7 +260,7 @@ def steps(
         files=files,
         dependencies=[finding.to_dict() for finding in findings],
     )
-    refuse_undone(run.dataset.job, state.dependencies)
+    refuse_disclosing(run.dataset.job, state.dependencies)
     return state
 
 
@@ -334,7 +334,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
             reason=draft.reason,
             note=_note(run, fragments),
         ),
-        recoding=None if job.recodes_columns else {},
+        recoding=None if job.recodes_globally else {},
         source=source.read_as,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mondrian_ops import report as reports
 from mondrian_ops import stores
 from mondrian_ops.data.pool import as_shown
-from mondrian_ops.engines.handover import Night, Recounted, RunState, Summary
+from mondrian_ops.engines.handover import Recounted, RunState, SeriesNight, Summary
 from mondrian_ops.job.job import Job
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
@@ -43,7 +43,7 @@ class Measured:
     counted: Counted
     wrap_up_s: float
     maker: Mapping[str, str | None] = field(default_factory=dict)
-    night: Night | None = None
+    night: SeriesNight | None = None
     waiting: Sequence[Sequence[int]] = ()
     boundaries: NightBoundaries | None = None
 
@@ -118,7 +118,7 @@ def assembled(job: Job, measured: Measured) -> Report:
             source=state.source,
             generalizations=state.generalizations,
             partitioning=state.partitioning,
-            cut={} if job.recodes_columns else state.cut,
+            cut={} if job.recodes_globally else state.cut,
             recoding=state.recoding,
             retrieval={"asked": job.retrieval, "used": state.retrieval},
             timings_s={
@@ -162,7 +162,7 @@ def _added(job: Job) -> list[dict[str, Any]]:
 
 
 def _of_night(
-    rows: Mapping[str, int], night: Night, waiting: Sequence[Sequence[int]], k: int
+    rows: Mapping[str, int], night: SeriesNight, waiting: Sequence[Sequence[int]], k: int
 ) -> dict[str, int]:
     """The ``rows`` of a night's pool, and those that wait, as shown.
 
@@ -176,7 +176,7 @@ def _of_night(
 
 
 def _night(
-    night: Night,
+    night: SeriesNight,
     waiting: Sequence[Sequence[int]],
     boundaries: NightBoundaries | None,
     k: int,

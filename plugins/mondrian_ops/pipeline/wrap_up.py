@@ -41,7 +41,7 @@ from mondrian_ops.pipeline.approval import (
 )
 from mondrian_ops.pipeline.checks import (
     lost_rows,
-    refuse_undone,
+    refuse_disclosing,
     with_singled_out,
 )
 from mondrian_ops.pipeline.replacement import refuse_replacing, replaced_by
@@ -160,7 +160,7 @@ def check(
             "published; see their tasks, then run again from the partition task"
         )
     # Policies may refuse it only since the rows were partitioned.
-    refuse_undone(job, state.dependencies)
+    refuse_disclosing(job, state.dependencies)
     seal = _parts_seal(directory) if job.may_ask else ""
     policies = publishing.required(job, work).policies
     boundaries = None if state.unattainable else run.draft.boundaries
@@ -227,7 +227,7 @@ def judged(
     with refusal_reported(report):
         if failures := measured.counted.verdict.failures:
             raise PrivacyError(f"{refusal}: " + "; ".join(failures), report)
-        refuse_undone(job, state.dependencies)
+        refuse_disclosing(job, state.dependencies)
         if measured.night is not None and not published:
             hold(report, state.unattainable)
         judge(job, report, policies)
@@ -249,7 +249,7 @@ def publish(
     directory = publishing.WorkDir.attach(work)
     report = _staged_report(directory)
     with refusal_reported(report):
-        refuse_undone(job, report.get("dependencies", {}).get("findings", ()))
+        refuse_disclosing(job, report.get("dependencies", {}).get("findings", ()))
     if asks(job, report) and approval is None:
         what = "the release needs an approval and got none; nothing is published"
         raise rejected(report, what)

@@ -26,8 +26,8 @@ _ARRIVALS = "policies.json"
 
 
 def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> Job:
-    """The job as it has to run: with an approval, or without columns that undo the work, if a
-    policy says so.
+    """The job as it has to run: with an approval, or without disclosing columns, if a policy
+    says so.
 
     ``publishes``: whether it is to publish rows; for figures alone there is no floor. ``work``: the
     working files of a run that has begun, for the rows of its series that waited.
@@ -36,7 +36,7 @@ def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> J
     has an input that no policy matches where that is refused; StorageError if the working files
     vanished.
     """
-    access_policy.check_job(job)
+    access_policy.check_access(job)
     matching = policies.policies_of(job)
     if not publishes:
         return job

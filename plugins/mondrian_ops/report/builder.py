@@ -12,7 +12,7 @@ from typing import Any
 
 from mondrian_ops.report.document import Columns, Report
 from mondrian_ops.report.limits import limits_of
-from mondrian_ops.report.raw_columns import undone
+from mondrian_ops.report.raw_columns import disclosures
 from mondrian_ops.report.statements import published_raw
 from mondrian_ops.version import __version__
 
@@ -99,7 +99,7 @@ def build(run: RunFigures) -> Report:
     report = {
         "outcome": None,  # of which `outcome.conclude` tells
         **({"published_raw": note} if roles.raw else {}),
-        **({"dependencies": {"notes": undone(found), "findings": found}} if found else {}),
+        **({"dependencies": {"notes": disclosures(found), "findings": found}} if found else {}),
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "made_by": run.made_by,

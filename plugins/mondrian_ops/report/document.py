@@ -43,7 +43,7 @@ class ReportedJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RowCounts:
     """Rows of the source: ``input`` = ``published`` + ``suppressed``.
 
     Of a release that is not published, ``checked`` takes the place of ``published``, which is 0. In
@@ -185,7 +185,7 @@ class AddedCriterion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fragment:
+class FragmentFigures:
     """A fragment; ``where`` is its condition as people may see it."""
 
     id: int
@@ -304,7 +304,7 @@ class Report:
     input: str | None = None
     source: Source | None = None
     columns: Columns = field(default_factory=Columns)
-    rows: Rows
+    rows: RowCounts
     series: SeriesNight | None = None
     achieved: Mapping[str, float | Mapping[str, float] | None]
     criteria: tuple[AddedCriterion, ...] = ()
@@ -316,7 +316,7 @@ class Report:
     recoding: Recoding | None = None
     attributes: Mapping[str, Attribute]
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
-    fragments: tuple[Fragment, ...] = ()
+    fragments: tuple[FragmentFigures, ...] = ()
     partitioning: Partitioning | None = None
     cut: Choice | None = None
     retrieval: Choice | None = None

@@ -106,7 +106,7 @@ def _limits_of_similar(job: Mapping[str, Any]) -> str:
 
 
 def _limits_of_recoding(job: Mapping[str, Any]) -> str:
-    """That l counts rows where columns are recoded as a whole, though k counts persons."""
+    """That l counts rows where recoding is global, though k counts persons."""
     algorithm = job.get("algorithm")
     counts_rows = algorithm in ("samarati", "tds") and job.get("entity_id")
     if not counts_rows or job.get("l") is None:

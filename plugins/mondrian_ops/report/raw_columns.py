@@ -8,8 +8,8 @@ from typing import Any
 from mondrian_ops.report.number_format import number, percent
 
 
-def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each column that is published as it is undoes, by `disclosing_columns.Finding`."""
+def disclosures(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each column that is published as it is discloses, by `disclosing_columns.Finding`."""
     by_column: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for each in findings:
         by_column.setdefault((each["column"], each["how"] == "jointly"), []).append(each)
@@ -17,7 +17,7 @@ def undone(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _sentence(column: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    what = " and ".join(map(_undone, findings))
+    what = " and ".join(map(_disclosure, findings))
     if not column:
         return (
             f"what stays as it is, all columns of it together, {what}; make one of them a "
@@ -29,7 +29,7 @@ def _sentence(column: str, findings: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _undone(finding: Mapping[str, Any]) -> str:
+def _disclosure(finding: Mapping[str, Any]) -> str:
     share, quasi_identifier = percent(finding["share"], 0), finding["quasi_identifier"]
     match finding["how"]:
         case "value":

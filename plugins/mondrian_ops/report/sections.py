@@ -20,7 +20,7 @@ from mondrian_ops.report.charts import (
     ticks,
     treemap,
 )
-from mondrian_ops.report.document import Attribute, Fragment, Report
+from mondrian_ops.report.document import Attribute, FragmentFigures, Report
 from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.statements import guarantees
 
@@ -297,7 +297,7 @@ def _fragments(report: Report, with_conditions: bool) -> Section | None:
     return Section("Fragments", lead, _map(report, largest, lost), table, wide=True)
 
 
-def _map(report: Report, largest: Sequence[Fragment], lost: Mapping[int, float]) -> Map:
+def _map(report: Report, largest: Sequence[FragmentFigures], lost: Mapping[int, float]) -> Map:
     most = max(lost[each.id] for each in largest) or 1.0
     tiles = []
     for each, box in zip(
@@ -318,5 +318,5 @@ def _map(report: Report, largest: Sequence[Fragment], lost: Mapping[int, float])
     )
 
 
-def _time(fragment: Fragment) -> str:
+def _time(fragment: FragmentFigures) -> str:
     return "" if fragment.seconds is None else seconds(fragment.seconds)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops import catalogue, publish
-from mondrian_ops.catalogue import persons as of_persons
+from mondrian_ops.catalogue import signatures
 from mondrian_ops.catalogue.tables import PENDING
 from mondrian_ops.data.encoding import as_array
 from mondrian_ops.data.hierarchy import Hierarchy
@@ -36,7 +36,7 @@ from mondrian_ops.verify.coverage import Coverage, coverage, fitting
 Ints = NDArray[np.int64]
 
 
-class Night(NamedTuple):
+class AttackedNight(NamedTuple):
     """A release that was looked at: its rows; all persons so far, and how many fell below."""
 
     label: str
@@ -55,7 +55,7 @@ class Attack:
     every night, at least; None where no classes are known.
     """
 
-    nights: list[Night] = field(default_factory=list)
+    nights: list[AttackedNight] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Player:
                 "series spelled each value in one way, or was changed; remove it"
             )
         counts = self._counts()
-        self.found.nights.append(Night(label, published, *counts))
+        self.found.nights.append(AttackedNight(label, published, *counts))
 
     def _see(self, values: list[set[int]], rows: list[Row], company: list[Row]) -> None:
         """Attack by the values as they are written, and as a reader takes them."""
@@ -214,7 +214,7 @@ class Player:
         else's. They are company for the others.
         """
         with catalogue.current().reading() as connection:
-            classes = of_persons.classes_in(connection, night.id)
+            classes = signatures.classes_in(connection, night.id)
         if classes is None:
             raise StorageError(
                 "the catalogue lost the persons of this night; restore a backup of it"
@@ -370,7 +370,7 @@ class Player:
         if self.found.unseen or not self._job.follows_persons:
             return
         with catalogue.current().reading() as connection:
-            left = of_persons.left(connection, self._evidence.name, signed=self._job.is_balanced)
+            left = signatures.left(connection, self._evidence.name, signed=self._job.is_balanced)
         if differing := self._reader.differing(left):
             self.found.failures.append(
                 f"the catalogue and the releases differ in the values left for {differing} "

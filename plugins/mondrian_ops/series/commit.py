@@ -10,7 +10,7 @@ from typing import Any
 
 from mondrian_ops import publish, stores
 from mondrian_ops.data.pool import NIGHT
-from mondrian_ops.engines.handover import Night
+from mondrian_ops.engines.handover import SeriesNight
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.job.job import Job
@@ -47,10 +47,12 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
     _conclude(job, run, night, report)
 
 
-def _intend(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None:
+def _intend(job: Job, run: Run, night: SeriesNight, report: Mapping[str, Any]) -> None:
     written = _write_waiting(run, night)
     rows = report["rows"]
-    outcome = nights.Outcome(rows["published"], rows["suppressed"], written, _figures(run, report))
+    outcome = nights.Concluded(
+        rows["published"], rows["suppressed"], written, _figures(run, report)
+    )
     persons = None
     if job.follows_persons and outcome.published:
         from mondrian_ops.series.intersection import night as of_persons
@@ -92,7 +94,7 @@ def confirm(job: Job, run: Run, report: Mapping[str, Any]) -> None:
         _conclude(job, run, run.dataset.night, report)
 
 
-def _conclude(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> None:
+def _conclude(job: Job, run: Run, night: SeriesNight, report: Mapping[str, Any]) -> None:
     """Make the night current; note it again where the catalogue has lost it meanwhile."""
     token = run.work.token
     if not nights.conclude(token):
@@ -109,7 +111,7 @@ def _conclude(job: Job, run: Run, night: Night, report: Mapping[str, Any]) -> No
     waiting.remove_used(night.series, night.number, files)
 
 
-def _write_waiting(run: Run, night: Night) -> list[history.Waiting]:
+def _write_waiting(run: Run, night: SeriesNight) -> list[history.Waiting]:
     """Write the rows that wait after the night."""
     counts = waiting_in(run)
     if not counts:

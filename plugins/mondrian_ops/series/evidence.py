@@ -35,7 +35,7 @@ class Release:
     number_of: Mapping[int, int]  # the class of a hash
     class_of: Ints  # (rows,)
     value: Ints  # (rows,)
-    made_up: Counter[int | None]  # rows of each class that are nobody's; None: of no class here
+    made_up: Counter[int | None]  # counterfeits in each class; None: of no class here
 
     @property
     def values(self) -> list[set[int]]:

@@ -17,7 +17,7 @@ from mondrian_ops import publish, stores, tables
 from mondrian_ops.cut.anonymizer import columns_to_read
 from mondrian_ops.data.column_types import plain_type
 from mondrian_ops.data.pool import HIDDEN, NIGHT
-from mondrian_ops.engines.handover import Night
+from mondrian_ops.engines.handover import SeriesNight
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, keyed_hashes, nights
@@ -29,7 +29,9 @@ from mondrian_ops.stores.files import new_file, open_file
 _POOL = "pool.parquet"
 
 
-def gather(job: Job, drop: tables.Table, work: publish.WorkDir) -> tuple[Job, Night, tables.Table]:
+def gather(
+    job: Job, drop: tables.Table, work: publish.WorkDir
+) -> tuple[Job, SeriesNight, tables.Table]:
     """The next night of the job's series, and a source of its rows: ``drop`` and those that wait.
 
     The job comes back as the policies of the rows that wait have it, too.
@@ -63,7 +65,7 @@ def check_types(job: Job, drop: tables.Table) -> None:
 
 def _gathered(
     job: Job, drop: tables.Table, work: publish.WorkDir, name: str, state: history.Current
-) -> tuple[Job, Night, tables.Table]:
+) -> tuple[Job, SeriesNight, tables.Table]:
     number = state.last + 1
     policies = [policy.to_dict() for policy in stores.policies_of(job)]
     arrivals = history.arrivals_of(name, state)
@@ -92,7 +94,7 @@ def _gathered(
         with new_file(path) as sink:
             pq.write_table(of_persons.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
-    night = Night(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
+    night = SeriesNight(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
     pool = tables.open_table(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]

@@ -22,10 +22,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, publish, stores
-from mondrian_ops.catalogue import persons as of_persons
-from mondrian_ops.catalogue import publication
+from mondrian_ops.catalogue import publication, signatures
 from mondrian_ops.catalogue.tables import PENDING, night, series, waiting
-from mondrian_ops.engines.handover import Night
+from mondrian_ops.engines.handover import SeriesNight
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.series.history import HELD, PUBLISHED, Came, Waiting, nights_of, no_series, signed
@@ -45,7 +44,7 @@ _PAUSE_S = 0.15
 """Who waits to write into SQLite asks again every 0.1 seconds."""
 
 
-class Outcome(NamedTuple):
+class Concluded(NamedTuple):
     """The result of a night: rows published and suppressed, and all rows that wait after it.
 
     ``figures``: those of its release, as the columns of a night have them.
@@ -93,10 +92,10 @@ def ask_to_refit(output: str) -> None:
 
 
 def intend(
-    of: Night,
+    of: SeriesNight,
     job: Job,
     work: publish.WorkDir,
-    outcome: Outcome,
+    outcome: Concluded,
     persons: pa.Table | None = None,
     types: Mapping[str, str] | None = None,
 ) -> None:
@@ -159,7 +158,7 @@ def intend(
         if not outcome.published:
             _make_current(connection, series_id, night_id)
         elif persons is not None:
-            of_persons.note(connection, night_id, persons)
+            signatures.note(connection, night_id, persons)
 
 
 def conclude(token: str) -> bool:
@@ -178,19 +177,19 @@ def conclude(token: str) -> bool:
     with opened.reading() as connection:
         found = _night(connection, token)
         is_pending = found is not None and found.state == PENDING
-        parts = of_persons.who_left(connection, found.series, found.id) if is_pending else []
+        parts = signatures.who_left(connection, found.series, found.id) if is_pending else []
     for part in _in_turns(opened, parts):
         with opened.writing() as connection:
             found = _night(connection, token)
             if found is None or found.state != PENDING:
                 break
-            of_persons.file_away(connection, found.series, part)
+            signatures.file_away(connection, found.series, part)
     with opened.writing() as connection:
         found = _night(connection, token)
         if found is None:
             return False
         if found.state == PENDING:
-            of_persons.make_current(connection, found.series, found.id)
+            signatures.make_current(connection, found.series, found.id)
             connection.execute(night.update().where(night.c.id == found.id).values(state=PUBLISHED))
             if found.boundaries is not None:
                 done = series.update().where(series.c.id == found.series)
@@ -265,7 +264,7 @@ def refuse_forgotten(job: Job) -> None:
 def _take_back(connection: sa.Connection, token: str) -> None:
     found = sa.select(night.c.id).where(night.c.token == token, night.c.state == PENDING)
     connection.execute(waiting.delete().where(waiting.c.night.in_(found)))
-    of_persons.withdraw(connection, found)
+    signatures.withdraw(connection, found)
     connection.execute(night.delete().where(night.c.id.in_(found)))
 
 

@@ -111,7 +111,7 @@ def current_policy() -> AccessPolicy | None:
     return _in_use or _of_environment()
 
 
-def check_job(job: Job) -> None:
+def check_access(job: Job) -> None:
     """Raise JobError if the job names a location, connection or property that is not allowed.
 
     Symbolic links are followed; no file is opened.

@@ -157,7 +157,7 @@ class ReleaseCounter:
         spill: a file without content, open to be written and read, for classes beyond ``held``;
             without it, all are in memory.
         held: classes, and pairs of a class and a value, that are kept in memory.
-        with_counterfeits: a row without a person is made up, and nobody's.
+        with_counterfeits: a row without a person is a counterfeit.
         labels: by quasi-identifier, what reads its labels; the losses of each part are measured by
             them, without the rows that are made up. By default they are not measured.
         widths: by sensitive column, within which its values count as similar.

@@ -139,9 +139,9 @@ def _labels_of(
     type_ = plain(types[name])
     how = _generalization(quasi, type_)
     if how == "interval":
-        if quasi.grid is not None and not job.recodes_columns:
+        if quasi.grid is not None and not job.recodes_globally:
             return IntervalLabels(name, GridScale(type_, domain, quasi.grid, quasi.origin))
-        if name in boundaries and not job.recodes_columns:
+        if name in boundaries and not job.recodes_globally:
             return IntervalLabels(name, BoundedScale(type_, domain, boundaries[name]))
         return IntervalLabels(name, Scale(type_, domain))
     if how == "prefix":

@@ -43,9 +43,9 @@ def check_persons_values(
     ``read`` reads some of the ``columns`` of the part; ``persons`` (rows,): whose row each is.
     Raises PrivacyError.
     """
-    # Where a series follows persons, each has one row, and some rows are nobody's. Where columns
-    # are recoded as a whole, classes cannot be joined one by one: l counts rows there.
-    if job.l is None or job.follows_persons or job.recodes_columns:
+    # Where a series follows persons, each has one row, and some are counterfeits. Where
+    # recoding is global, classes cannot be joined one by one: l counts rows there.
+    if job.l is None or job.follows_persons or job.recodes_globally:
         return
     part = pa.Table.from_batches(list(read(columns)))
     if not part.num_rows:

@@ -99,7 +99,16 @@ def counter_of(
     with_persons = job.entity_id is not None and not rows_only
     names = published_columns(job, columns)
     return ReleaseCounter(
-        *(names, job.sensitive, job.identifiers, with_persons, spill, held, job.makes_up, labels),
+        *(
+            names,
+            job.sensitive,
+            job.identifiers,
+            with_persons,
+            spill,
+            held,
+            job.has_counterfeits,
+            labels,
+        ),
         widths=widths_of(job.l_width),
         of_codes=with_codes(job),
     )

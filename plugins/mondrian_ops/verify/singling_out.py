@@ -51,7 +51,7 @@ FEW_CLASSES = 10
 """With fewer classes it is learned from the rows of all of them, by other persons."""
 
 HARM = 0.05
-"""The share of rows that are found from which on columns undo the work."""
+"""The share of rows that are found from which on columns are disclosing."""
 
 ENDED = 0.5
 """The share of the errors of a guess that claims have to end."""

@@ -44,7 +44,7 @@ class PartTruth:
     Attributes:
         rows: those of the source, as they came.
         order: (published rows,) which of them each row of the part is.
-        made_up: (published rows,) rows that are nobody's; None if there are none.
+        made_up: (published rows,) the counterfeits; None if there are none.
         missing_rows: how many of ``rows`` are not in the part: they wait, or are suppressed.
         labels: by quasi-identifier.
         identifiers: columns that are published without any value, if at all.

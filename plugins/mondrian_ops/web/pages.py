@@ -36,7 +36,7 @@ from mondrian_ops.report.series import MOST_NIGHTS, series_sections
 from mondrian_ops.web import comparison
 from mondrian_ops.web.bulkhead import Bulkhead
 from mondrian_ops.web.reader import OpenCatalogue, Reader
-from mondrian_ops.web.release_list import BEFORE, Choice, Night, Release, drifts_of, when
+from mondrian_ops.web.release_list import BEFORE, Choice, ListedNight, Release, drifts_of, when
 
 HERE = Path(__file__).parent
 
@@ -167,7 +167,9 @@ class Pages:
             dags=reader.dags(),
         )
 
-    def _latest(self, reader: Reader, series: str) -> tuple[Night | None, dict[str, float], Spark]:
+    def _latest(
+        self, reader: Reader, series: str
+    ) -> tuple[ListedNight | None, dict[str, float], Spark]:
         """The latest release of a dataset, its drift, and a line of the loss over its nights."""
         nights = reader.latest(series, SPARK_POINTS + BEFORE)
         drifts = drifts_of(nights, self._threshold)
@@ -333,7 +335,7 @@ def _frontier(reader: Reader, releases: dict[str, Release]) -> Section | None:
         return None
 
 
-def _spark(shown: list[Night], drifts: dict[str, dict[str, float]]) -> Spark:
+def _spark(shown: list[ListedNight], drifts: dict[str, dict[str, float]]) -> Spark:
     losses = [night.GCP or 0.0 for night in shown]
     low, high = min(losses, default=0.0), max(losses, default=0.0)
     spots = tuple(

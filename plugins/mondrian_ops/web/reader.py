@@ -23,13 +23,21 @@ from mondrian_ops.data.pool import as_shown
 from mondrian_ops.report.outcome import PUBLISHED
 from mondrian_ops.report.series import NightFigures
 from mondrian_ops.stores import shown
-from mondrian_ops.web.release_list import BEFORE, COLUMNS, PAGE_ROWS, Choice, Night, Page, Release
+from mondrian_ops.web.release_list import (
+    BEFORE,
+    COLUMNS,
+    PAGE_ROWS,
+    Choice,
+    ListedNight,
+    Page,
+    Release,
+)
 
 OpenCatalogue = Callable[[], Catalogue]
 """Gives the catalogue to a page that reads it; may raise the errors of its settings."""
 
 _COLUMNS = [release.c[name] for name in COLUMNS]
-_OF_NIGHT = [release.c[name] for name in Night._fields]
+_OF_NIGHT = [release.c[name] for name in ListedNight._fields]
 _OF_SERIES = [night.c[name] for name in NightFigures._fields if name != "refitted"]
 
 
@@ -99,12 +107,12 @@ class Reader:
         last = self._nights(of.series, _COLUMNS).where(release.c.time < of.time).limit(1)
         return next(iter(self._releases(last)), None)
 
-    def latest(self, series: str, count: int) -> list[Night]:
+    def latest(self, series: str, count: int) -> list[ListedNight]:
         """The last published releases of a dataset, oldest first."""
         newest_first = self._connection.execute(self._nights(series, _OF_NIGHT).limit(count))
-        return [Night(*row) for row in newest_first][::-1]
+        return [ListedNight(*row) for row in newest_first][::-1]
 
-    def nights(self, series: str, first: str, last: str) -> list[Night]:
+    def nights(self, series: str, first: str, last: str) -> list[ListedNight]:
         """The published releases of a dataset between two times, and the seven before them.
 
         Oldest first.
@@ -114,7 +122,7 @@ class Reader:
         since = sa.func.coalesce(oldest.offset(BEFORE - 1).scalar_subquery(), "")
         between = sa.and_(release.c.time >= since, release.c.time <= last)
         newest_first = self._connection.execute(self._nights(series, _OF_NIGHT).where(between))
-        return [Night(*row) for row in newest_first][::-1]
+        return [ListedNight(*row) for row in newest_first][::-1]
 
     def _nights(self, series: str, columns: list[sa.Column[Any]]) -> sa.Select[Any]:
         """The published releases of a dataset, newest first."""

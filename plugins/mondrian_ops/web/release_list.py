@@ -129,7 +129,7 @@ class Page:
     pages: int
 
 
-class Night(NamedTuple):
+class ListedNight(NamedTuple):
     """The figures by which a published release is compared with those before it."""
 
     id: str
@@ -138,7 +138,7 @@ class Night(NamedTuple):
     rows_published: float | None
 
 
-def drifts_of(nights: Sequence[Night], threshold: float) -> dict[str, dict[str, float]]:
+def drifts_of(nights: Sequence[ListedNight], threshold: float) -> dict[str, dict[str, float]]:
     """The relative changes of ``loss`` and ``rows`` beyond the threshold, by the release's id.
 
     A release is compared with the median of the seven nights before it.

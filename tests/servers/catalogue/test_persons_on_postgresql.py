@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mondrian_ops import pipeline
-from mondrian_ops.catalogue import persons
+from mondrian_ops.catalogue import signatures
 from mondrian_ops.datasets import nights
 from town import POPULATION, PROTECTED, Town
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.postgres
 
 def test_persons_come_leave_and_come_back(database, tmp_path, monkeypatch):
     """The attack on all nights compares what it is left with and what the catalogue says."""
-    monkeypatch.setattr(persons, "_AT_ONCE", 20)
+    monkeypatch.setattr(signatures, "_AT_ONCE", 20)
     town = Town(tmp_path, **PROTECTED)
     for _, drop in nights(POPULATION):
         report = town.run(drop)

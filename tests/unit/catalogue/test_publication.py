@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue, publish
-from mondrian_ops.catalogue import people, publication
+from mondrian_ops.catalogue import publication, sketches
 from mondrian_ops.catalogue.publication import Intention, State
 from mondrian_ops.catalogue.tables import publication as table
 from mondrian_ops.catalogue.tables import sketch
@@ -134,7 +134,7 @@ def test_a_withdrawn_intention_takes_its_rows_along_and_its_id_is_not_used_again
     with catalogue.current().writing() as connection:
         first = run.noted(connection)
         nobody = Sketch.nothing()
-        people.note(connection, first, population="", by=["a"], dataset="out", people=nobody)
+        sketches.note(connection, first, population="", by=["a"], dataset="out", people=nobody)
         publication.withdraw(connection, first)
         assert connection.scalar(sa.select(sa.func.count()).select_from(sketch)) == 0
         assert run.noted(connection).id > first.id

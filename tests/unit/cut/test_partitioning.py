@@ -12,10 +12,10 @@ from figure_2 import FIGURE_2, WORLD
 from mondrian_ops.cut import partitioning
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
-from mondrian_ops.cut.fragment_condition import Disclosure
 from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.routing import Router
+from mondrian_ops.cut.shown_conditions import Disclosure
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job

@@ -22,7 +22,7 @@ from mondrian_ops.cut.plan import (
     check_schema,
     filter_of,
     is_exact,
-    reach_of,
+    pushdown_filter,
 )
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.errors import StorageError
@@ -178,7 +178,7 @@ def test_every_row_has_one_fragment_in_every_rendering(tmp_path_factory, planned
         in_memory = numbered if where is None else numbered.filter(where)
         assert in_memory["row"].to_pylist() == expected
         exact = None if is_exact(*condition) else where
-        batches = source.batches(["a", "b", "row"], reach_of(*condition), exact=exact)
+        batches = source.batches(["a", "b", "row"], pushdown_filter(*condition), exact=exact)
         assert [row for batch in batches for row in batch["row"].to_pylist()] == expected
 
     (reached,) = source.rows_read(plan, orders)
@@ -201,7 +201,7 @@ def test_missing_floats_are_found_whatever_the_statistics_say(tmp_path, values):
     for at in range(3):
         condition = plan.condition(at, orders), orders
         assert not is_exact(*condition)
-        batches = source.batches(["x"], reach_of(*condition), exact=filter_of(*condition))
+        batches = source.batches(["x"], pushdown_filter(*condition), exact=filter_of(*condition))
         found.append([v for batch in batches for v in batch["x"].to_pylist()])
     assert [len(each) for each in found] == [
         sum(is_missing(v) for v in values),

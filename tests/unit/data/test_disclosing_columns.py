@@ -1,4 +1,4 @@
-"""Columns that undo the work: against their definitions in plain Python, and on known cases."""
+"""Disclosing columns: against their definitions in plain Python, and on known cases."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def long_work():
         domain=np.full(6, 48.0),
         present=np.full(6, 49.0),
     )
-    policy = mondrian.Policy(mondrian.GAIN, 8, count)
+    policy = mondrian.KernelPolicy(mondrian.GAIN, 8, count)
     return partial(mondrian.classes, rows, no_criteria(5), policy)
 
 

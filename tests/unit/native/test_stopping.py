@@ -94,16 +94,16 @@ def rows() -> mondrian.Rows:
     )
 
 
-def policy(**given: int) -> mondrian.Policy:
+def policy(**given: int) -> mondrian.KernelPolicy:
     settings = {"greedy": mondrian.GAIN, "candidates": 1, "rollout_rows": 0} | given
-    return mondrian.Policy(**settings)
+    return mondrian.KernelPolicy(**settings)
 
 
 CUT, AHEAD = policy(), policy(candidates=4, rollout_rows=200)
 GROUPED = policy(candidates=4, rollout_rows=200, group_rows=30, joined=3)
 
 
-def cut(how: mondrian.Policy) -> tuple[Any, Any]:
+def cut(how: mondrian.KernelPolicy) -> tuple[Any, Any]:
     return mondrian.classes(rows(), no_criteria(5), how)
 
 

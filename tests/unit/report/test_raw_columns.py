@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from mondrian_ops.data.disclosing_columns import Finding
-from mondrian_ops.report.raw_columns import singled_out, undone
+from mondrian_ops.report.raw_columns import disclosures, singled_out
 from mondrian_ops.verify.singling_out import SingledOut
 
 
 def sentences(*findings: Finding) -> list[str]:
-    return undone([each.to_dict() for each in findings])
+    return disclosures([each.to_dict() for each in findings])
 
 
 def figures(*of_columns: tuple[str | None, float]) -> list[dict[str, Any]]:

@@ -265,7 +265,7 @@ def followed(
     class_of = dict(enumerate(map(int, classes), start=1))
     with (
         mock.patch("mondrian_ops.catalogue.current"),
-        mock.patch("mondrian_ops.catalogue.persons.classes_in", return_value=class_of),
+        mock.patch("mondrian_ops.catalogue.signatures.classes_in", return_value=class_of),
     ):
         nights.see_rows("1", rows, {"[0, 9]": first, "[10, 19]": "bc"}, made_up)
     return nights

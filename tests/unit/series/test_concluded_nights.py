@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops import catalogue
-from mondrian_ops.catalogue import persons, tables
+from mondrian_ops.catalogue import signatures, tables
 from mondrian_ops.series import nights
 
 PEOPLE = [0, -1, (1 << 63) - 1, -(1 << 63), 5, 6]
@@ -42,7 +42,7 @@ class Series:
             nights._take_back(connection, token)
             added = connection.execute(tables.night.insert().values(**row))
             if people is not None:
-                persons.note(connection, nights._key(added), people)
+                signatures.note(connection, nights._key(added), people)
 
     def begin(self) -> None:
         """Note a pending night, or note it again."""
@@ -63,7 +63,7 @@ class Series:
         packed = b"".join(each.to_bytes(8 * words, "little") for each in bits)
         common = np.frombuffer(packed, np.uint64).reshape(-1, words)
         hashes, none = np.array([*left], np.int64), np.zeros(len(left), np.int64)
-        self.note(token, "pending", persons.to_table(hashes, none, none, common, added))
+        self.note(token, "pending", signatures.to_table(hashes, none, none, common, added))
 
     def withdraw(self) -> None:
         if self.tonight is not None:
@@ -98,8 +98,8 @@ class Series:
 
 def compare(each: Series) -> None:
     with catalogue.current().reading() as connection:
-        assert persons.left(connection, str(each.id)) == each.left
-        known = persons.known(connection, str(each.id), np.array(PEOPLE), 40)
+        assert signatures.left(connection, str(each.id)) == each.left
+        known = signatures.known(connection, str(each.id), np.array(PEOPLE), 40)
     assert known.is_known.tolist() == [key in each.left for key in PEOPLE]
     counts = np.unpackbits(known.common.view(np.uint8), axis=1).sum(axis=1)
     assert counts.tolist() == [len(each.left.get(key, ())) for key in PEOPLE]
@@ -119,7 +119,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], Non
         return writing(opened)
 
     monkeypatch.setattr(catalogue.Catalogue, "writing", interrupted)
-    monkeypatch.setattr(persons, "_AT_ONCE", 1)
+    monkeypatch.setattr(signatures, "_AT_ONCE", 1)
     monkeypatch.setattr(nights, "_PAUSE_S", 0)
     with catalogue.current().writing() as connection:
         for name in ("1", "2"):

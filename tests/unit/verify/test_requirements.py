@@ -622,7 +622,7 @@ def test_what_counts_as_a_value_is_said_where_it_is_not_the_usual():
         ({}, True, True),
         ({}, False, False),
         ({"l_width": {"s": "1"}}, True, True),
-        # Where columns are recoded as a whole, l counts rows before publication, too.
+        # Where recoding is global, l counts rows before publication, too.
         ({"algorithm": "tds", "quasi_identifiers": ["q=ladder:10"]}, False, True),
         ({"entity_id": None}, True, False),
     ],

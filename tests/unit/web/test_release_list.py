@@ -9,7 +9,7 @@ import pytest
 from mondrian_ops.catalogue import Catalogue
 from mondrian_ops.catalogue.tables import FIGURES, release
 from mondrian_ops.web.reader import Reader
-from mondrian_ops.web.release_list import COLUMNS, Choice, Night, Page, drifts_of
+from mondrian_ops.web.release_list import COLUMNS, Choice, ListedNight, Page, drifts_of
 from releases import entry, keep_entry
 
 Look = Callable[..., Page]
@@ -85,8 +85,8 @@ def test_a_release_has_all_figures_of_the_catalogue():
     assert {*FIGURES} < {*COLUMNS} < {*release.c.keys()}
 
 
-def night(at: int, loss: float | None = 0.1, rows: float | None = 1000) -> Night:
-    return Night(str(at), f"2025-01-{at:02}", loss, rows)
+def night(at: int, loss: float | None = 0.1, rows: float | None = 1000) -> ListedNight:
+    return ListedNight(str(at), f"2025-01-{at:02}", loss, rows)
 
 
 def test_loss_and_rows_far_from_the_nights_before_are_drift():

@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     persons: int = 0  # 1 where the last sensitive column only distinguishes persons
 
 
-class Policy(NamedTuple):
+class KernelPolicy(NamedTuple):
     """How cuts are chosen: greedily or, in nodes of at most ``rollout_rows``, by looking ahead."""
 
     greedy: int  # a cut policy; it also finishes the subtrees that looking ahead compares
@@ -80,7 +80,7 @@ class RowsStruct(ctypes.Structure):
 
 
 class _Policy(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int64) for name in Policy._fields)
+    _fields_ = tuple((name, ctypes.c_int64) for name in KernelPolicy._fields)
 
 
 class _Multiway(ctypes.Structure):
@@ -135,7 +135,7 @@ def _tables(rows: Rows, attributes: int) -> dict[str, int]:
     return places
 
 
-def _policy(policy: Policy) -> _Policy:
+def _policy(policy: KernelPolicy) -> _Policy:
     if not 0 <= policy.greedy <= RELAXED or not 0 <= policy.rollout_rows < 1 << 63:
         raise ValueError(f"{policy}: not a policy")
     if not 1 <= policy.candidates <= BLOCK:
@@ -195,7 +195,7 @@ _split = function("mo_split", _POINTER, _INT, _INT, _INT, _INT, result=_INT)
 
 
 def classes(
-    rows: Rows, criteria: Criteria, policy: Policy, cores: int = 1
+    rows: Rows, criteria: Criteria, policy: KernelPolicy, cores: int = 1
 ) -> tuple[NDArray[np.int32], Ints]:
     """Cut rows until no valid cut is left, in at most ``cores`` threads.
 
@@ -243,7 +243,7 @@ def _multiway(rows: Rows, criteria: Criteria, multiway: Multiway) -> _Multiway:
 def loss(
     rows: Rows,
     criteria: Criteria,
-    policy: Policy,
+    policy: KernelPolicy,
     index: NDArray[np.int32],
     starts: Ints,
 ) -> float:
@@ -287,7 +287,7 @@ class _NodeTree:
 class Tree(_NodeTree):
     """Rows that are cut node by node, by a policy. Raises MemoryError."""
 
-    def __init__(self, rows: Rows, criteria: Criteria, policy: Policy) -> None:
+    def __init__(self, rows: Rows, criteria: Criteria, policy: KernelPolicy) -> None:
         self._structs = _checked(rows, criteria)
         opened = _POINTER()
         _open(*self._structs, _policy(policy), ctypes.byref(opened))

@@ -24,7 +24,7 @@ class Tonight(NamedTuple):
 
     ``class_of``: (rows,) the number of the class; ``person``: (rows,) int64, the same number for
     the same person; ``value``: (rows,) the code of the sensitive value, -1 for a missing one.
-    ``made_up``: (n, 2) class and value of each row that is nobody's. They are no entries of the
+    ``made_up``: (n, 2) class and value of each counterfeit. They are no entries of the
     other three.
     """
 

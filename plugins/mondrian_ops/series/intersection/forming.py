@@ -18,5 +18,5 @@ def form_classes(job: Job, rows: CodedRows, signatures: pa.ChunkedArray, cores: 
         balanced = balanced_classes(rows, history, l)
         made_up = Counterfeits.of(balanced.counterfeits, history.values)
         return Formed(balanced.classes, balanced.unmatched, made_up, balanced.signatures)
-    kept = kept_classes(rows, history, l, cores, counterfeits=job.makes_up)
+    kept = kept_classes(rows, history, l, cores, counterfeits=job.has_counterfeits)
     return Formed(kept.classes, kept.unmatched, Counterfeits.of(kept.counterfeits, history.values))

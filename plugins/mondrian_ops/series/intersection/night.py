@@ -34,7 +34,7 @@ from mondrian_ops.series.keyed_hashes import (
 )
 
 if TYPE_CHECKING:
-    from mondrian_ops.catalogue.persons import Known
+    from mondrian_ops.catalogue.signatures import Known
 
 _PLACES, _PERSONS = "places.arrow", "persons-tonight.arrow"
 _NOBODY = 0
@@ -63,15 +63,15 @@ def signed(job: Job, name: str, pool: pa.Table, work: publish.WorkDir) -> pa.Tab
 
     Raises InputError where a row has no person.
     """
-    from mondrian_ops.catalogue import persons
+    from mondrian_ops.catalogue import signatures
 
     hashes = person_hashes(job, name, pool[str(job.entity_id)])
     place = place_hashes(name, hashes, pool.select(list(job.quasi_identifier_names)))
     of_value = value_hashes(job, name, pool[job.sensitive[0]])
     with catalogue.current().reading() as connection:
-        codes, stored = _coded(of_value, persons.values(connection, name))
+        codes, stored = _coded(of_value, signatures.values(connection, name))
         words = max(1, -(-len(stored) // _BITS))
-        known = persons.known(connection, name, hashes, words, signed=job.is_balanced)
+        known = signatures.known(connection, name, hashes, words, signed=job.is_balanced)
     own = np.zeros((len(codes), words), np.uint64)
     rows = np.flatnonzero(codes >= 0)
     own[rows, codes[rows] // _BITS] = np.uint64(1) << (codes[rows] % _BITS).astype(np.uint64)
@@ -106,12 +106,12 @@ def checked(
     ``number`` is that of the night; so many ``counterfeits`` were put into the parts. Raises
     StorageError where a file vanished.
     """
-    from mondrian_ops.catalogue import persons
+    from mondrian_ops.catalogue import signatures
 
     labels, published, hashes, of_value, classes, misspelled = _as_published(job, name, work, parts)
     places = work.read_arrow(_PLACES)
     with catalogue.current().reading() as connection:
-        before = persons.values(connection, name)
+        before = signatures.values(connection, name)
         codes, stored = _coded(of_value, _in_order(job, places, before))
         words = max(1, -(-len(stored) // _BITS))
         is_made_up = hashes == _NOBODY
@@ -119,7 +119,7 @@ def checked(
         labels, published, hashes, codes = (
             each[~is_made_up] for each in (labels, published, hashes, codes)
         )
-        known = persons.known(connection, name, hashes, words, signed=job.is_balanced)
+        known = signatures.known(connection, name, hashes, words, signed=job.is_balanced)
     k, l = job.k, int(job.l or 0)  # noqa: E741
     tonight = Tonight(labels, hashes, codes, made_up)
     followed = follow(tonight, known.common, known.is_known, k=k, l=l)
@@ -135,7 +135,7 @@ def checked(
     place = places["place"].to_numpy()[at]
     work.write_arrow(
         _PERSONS,
-        persons.to_table(hashes, published, place, common, stored[len(before) :]),
+        signatures.to_table(hashes, published, place, common, stored[len(before) :]),
     )
     below_l, below_k = int(followed.below_l.sum()), int(followed.below_k.sum())
     failures = [
@@ -174,7 +174,7 @@ def checked(
         "value_changed": changed,
     }
     notes = _notes(job, known, number)
-    if not job.makes_up:
+    if not job.has_counterfeits:
         return Outcome(failures, figures, notes)
     figures["counterfeits"] = len(made_up)
     figures["counterfeit_classes"] = len(np.unique(made_up[:, 0]))

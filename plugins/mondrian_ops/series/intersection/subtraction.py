@@ -114,7 +114,7 @@ class Subtraction:
     def see(self, classes: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> None:
         """Take in a night: of each class the people, and the values of its rows.
 
-        Where it has more rows than people, some rows are nobody's, and the attacker does not know
+        Where it has more rows than people, some are counterfeits, and the attacker does not know
         which. Somebody whose value has changed is to be another person from then on.
         """
         night = len(self._nights)
@@ -128,7 +128,7 @@ class Subtraction:
         self._nights.append((people, values))
 
     def left(self) -> dict[Hashable, set[Hashable]]:
-        """The values that each person may have; rows that are nobody's are people here, too."""
+        """The values that each person may have; counterfeits are people here, too."""
         sums, before = [], None
         for people, values in self._nights:
             counts = np.zeros((len(people), len(self._values)), np.int64)

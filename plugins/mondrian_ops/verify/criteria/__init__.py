@@ -50,4 +50,4 @@ def _counts_rows(job: Job, rows_only: bool) -> bool:
     """Whether l is that of rows, though the job counts persons, who may have several."""
     if job.entity_id is None or job.follows_persons:  # of whom each has one row then
         return False
-    return rows_only or job.recodes_columns
+    return rows_only or job.recodes_globally

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops.catalogue.persons import Known
+from mondrian_ops.catalogue.signatures import Known
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.job import Job
 from mondrian_ops.series import keyed_hashes
@@ -56,8 +56,8 @@ def checked(
 
     with (
         mock.patch("mondrian_ops.catalogue.current"),
-        mock.patch("mondrian_ops.catalogue.persons.values", return_value=[]),
-        mock.patch("mondrian_ops.catalogue.persons.known", unknown),
+        mock.patch("mondrian_ops.catalogue.signatures.values", return_value=[]),
+        mock.patch("mondrian_ops.catalogue.signatures.known", unknown),
         mock.patch.object(intersection, "_as_published", return_value=published),
     ):
         outcome = intersection.checked(job_of(**series), "", 1, work, [], counterfeits)

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from mondrian_ops.cut.fragment_condition import Disclosure
 from mondrian_ops.cut.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.cut.planning import persons_met
 from mondrian_ops.cut.routing import Router
+from mondrian_ops.cut.shown_conditions import Disclosure
 from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.generalize.rounding import Round, round_between
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from mondrian_ops import catalogue
-from mondrian_ops.catalogue import persons
+from mondrian_ops.catalogue import signatures
 from mondrian_ops.catalogue.tables import night, night_persons, person, series
 from mondrian_ops.errors import StorageError
 
@@ -37,45 +37,45 @@ def note(number, hashes, common, values=()):
     count = len(hashes)
     common = np.array(common, np.uint64).reshape(count, -1)
     numbers = np.arange(count)
-    table = persons.to_table(
+    table = signatures.to_table(
         np.array(hashes, np.int64), 100 - numbers, 10 * numbers, common, values
     )
     with catalogue.current().writing() as connection:
-        persons.note(connection, number, table)
+        signatures.note(connection, number, table)
 
 
 def file_away(number):
     with catalogue.current().writing() as connection:
-        for part in persons.who_left(connection, series_of(number), number):
-            persons.file_away(connection, series_of(number), part)
+        for part in signatures.who_left(connection, series_of(number), number):
+            signatures.file_away(connection, series_of(number), part)
 
 
 def make_current(number):
     file_away(number)
     with catalogue.current().writing() as connection:
-        persons.make_current(connection, series_of(number), number)
+        signatures.make_current(connection, series_of(number), number)
         of_number = night.update().where(night.c.number == number)
         connection.execute(of_number.values(state="published"))
 
 
 def known(hashes, words=1, name="town"):
     with catalogue.current().reading() as connection:
-        return persons.known(connection, name, np.array(hashes, np.int64), words)
+        return signatures.known(connection, name, np.array(hashes, np.int64), words)
 
 
 def values(name="town"):
     with catalogue.current().reading() as connection:
-        return persons.values(connection, name)
+        return signatures.values(connection, name)
 
 
 def left(name="town"):
     with catalogue.current().reading() as connection:
-        return persons.left(connection, name)
+        return signatures.left(connection, name)
 
 
 def classes_in(number):
     with catalogue.current().reading() as connection:
-        return persons.classes_in(connection, number)
+        return signatures.classes_in(connection, number)
 
 
 def noted():
@@ -109,7 +109,7 @@ def test_persons_become_current_with_their_night():
 
 @pytest.mark.usefixtures("town")
 def test_who_is_not_in_a_later_night_keeps_what_was_left(monkeypatch):
-    monkeypatch.setattr(persons, "_AT_ONCE", 2)
+    monkeypatch.setattr(signatures, "_AT_ONCE", 2)
     note(1, [1, 2, 4, 5, 6], [1, 2, 3, 1, 2], [5])
     make_current(1)
     note(2, [2, 3], [[2, 1], [4, 0]], [6, 7])
@@ -136,9 +136,9 @@ def test_who_is_filed_away_is_not_written_again_while_others_wait(monkeypatch):
     file_away(6)
     note(2, [1], [1])
     file_away(2)
-    monkeypatch.setattr(persons, "file_away", lambda *_: pytest.fail("it was written again"))
+    monkeypatch.setattr(signatures, "file_away", lambda *_: pytest.fail("it was written again"))
     with catalogue.current().writing() as connection:
-        persons.make_current(connection, 1, 2)
+        signatures.make_current(connection, 1, 2)
 
 
 @pytest.mark.usefixtures("town")
@@ -170,7 +170,7 @@ def test_the_order_of_the_release_is_not_kept():
     hashes = np.array([5, 9, 4, 8, 7])
     common = np.arange(1, 6, dtype=np.uint64).reshape(5, 1)
     kept = {
-        persons.packed(persons.to_table(*(each[order] for each in columns), []))
+        signatures.packed(signatures.to_table(*(each[order] for each in columns), []))
         for order in map(list, itertools.permutations(range(5)))
         for columns in [(hashes, published, 10 * hashes, common)]
     }
@@ -206,7 +206,7 @@ def test_a_night_that_is_withdrawn_changes_nothing():
     note(2, [1], [1])
     file_away(2)
     with catalogue.current().writing() as connection:
-        persons.withdraw(connection, sa.select(night.c.id).where(night.c.number == 2))
+        signatures.withdraw(connection, sa.select(night.c.id).where(night.c.number == 2))
     assert noted() == 1
     assert left() == before
     note(2, [1, 2], [1, 1])  # another attempt, which has everybody
@@ -223,13 +223,13 @@ def test_persons_of_the_last_release_that_are_lost_are_told():
     note(2, [1, 2], [1, 3])
     make_current(2)
     with catalogue.current().reading() as connection:
-        before = persons._noted(connection, 1)
+        before = signatures._noted(connection, 1)
     assert before.column_names == ["hash", "published"]  # who was in which class, and no more
     for there in (before, None):
         with catalogue.current().writing() as connection:
             connection.execute(night_persons.delete().where(night_persons.c.night == 2))
             if there is not None:
-                persons.note(connection, 2, there)
+                signatures.note(connection, 2, there)
         for ask in (left, lambda: known([1])):
             with pytest.raises(StorageError, match="lost the persons of the last release"):
                 ask()
@@ -238,7 +238,7 @@ def test_persons_of_the_last_release_that_are_lost_are_told():
 @pytest.mark.usefixtures("town")
 def test_a_night_is_noted_in_pieces(monkeypatch):
     """No database takes a value of any size."""
-    monkeypatch.setattr(persons, "_PIECE", 2)
+    monkeypatch.setattr(signatures, "_PIECE", 2)
     note(1, [5, 4, 3, 2, 1], [1, 3, 1, 3, 1], [5, 6])
     note(1, [5, 4, 3], [1, 3, 2], [5, 6])  # in place of all of them
     assert noted() == 2
