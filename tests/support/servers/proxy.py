@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() not in _OF_A_CONNECTION or (
                 name.lower() == "content-length" and self.command == "HEAD"
             ):
-                self.send_header(name, value)
+                self.send_header(name, " ".join(value.split()))  # some have several lines
         if self.command != "HEAD":
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
