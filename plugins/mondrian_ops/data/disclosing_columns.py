@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import as_array, encode_ranks, indexed, value_type
+from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.persons import LeafPersons, digests
 from mondrian_ops.job.job import Job
 
@@ -53,28 +54,6 @@ KEPT = 64
 """Rows kept of a value that is followed."""
 
 Codes = NDArray[np.integer[Any]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a column that is published as it is discloses.
-
-    ``how``: by value or by order, with the ``quasi_identifier`` that it gives away; alone; jointly,
-    by all quasi-identifiers (`singling_out`); or unknown, where values of its type cannot be
-    compared. ``share``: of the rows that other rows with their value predict; xi; of the rows whose
-    value ``fewer_than`` so many have; or of the rows that are found. ``column`` is empty for all
-    columns together.
-    """
-
-    column: str
-    how: Literal["value", "order", "alone", "unknown", "jointly"]
-    share: float = 0.0
-    quasi_identifier: str | None = None
-    fewer_than: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """A small JSON value."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ class RunState(_Handed):
     get their rows: pushdown, scatter, shuffle or memory. ``files``: with pushdown, by leaf, the
     numbers of the source's files that may have rows of it; None: all of them. ``recoding`` is
     empty without global recoding, and None until it is chosen. ``dependencies``:
-    :class:`~mondrian_ops.data.disclosing_columns.Finding` as dicts. ``singled_out``:
+    :class:`~mondrian_ops.data.finding.Finding` as dicts. ``singled_out``:
     :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a
     series' night cannot be published, for this reason. ``source``: how the input was read. The

@@ -17,8 +17,9 @@ from mondrian_ops.cut.boundary_fitting import NightBoundaries, settle
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, persons_met
 from mondrian_ops.cut.routing import Router
-from mondrian_ops.data.disclosing_columns import Finding, Watch, comparable, survey
+from mondrian_ops.data.disclosing_columns import Watch, comparable, survey
 from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.pool import HIDDEN
 from mondrian_ops.data.profile import PartialProfile, Profile, Profiler, profiled_columns

@@ -32,11 +32,8 @@ _PACKAGE = "mondrian_ops"
 _NAME = re.compile(rf"{_PACKAGE}-\w+(\.zip)?")
 _SHIPPED = ("*.py", "*.pyi", "native/kernels-*.so", "*.css", "*.html", "*.svg")
 _PROGRAM = "spark_app/program.py"
-_EXTENDED = (
-    "mondrian_ops.criteria",
-    "mondrian_ops.stores",
-    "mondrian_ops.tables",
-)  # groups of entry points
+_EXTENDED = tuple(f"{_PACKAGE}.{each}" for each in ("criteria", "stores", "tables"))
+"""Groups of entry points."""
 _ADDED = f"{_PACKAGE}_added-0.dist-info"  # the entry points of packages that travel along
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _WEEKS_S = 14 * 24 * 3600

@@ -40,7 +40,7 @@ class RunFigures:
         recoding: of algorithms that recode whole columns: ``levels``, the generalization level of
             each attribute, their own ``metrics``, a ``summary`` in words, and other keys for the
             report.
-        dependencies: :class:`~mondrian_ops.data.disclosing_columns.Finding` as dicts.
+        dependencies: :class:`~mondrian_ops.data.finding.Finding` as dicts.
         singled_out: :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts.
         made_by, requested_by, run_type: see :func:`statements.maker` and
             :func:`statements.requested`.

@@ -9,7 +9,7 @@ from mondrian_ops.report.number_format import number, percent
 
 
 def disclosures(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each column that is published as it is discloses, by `disclosing_columns.Finding`."""
+    """What each column that is published as it is discloses, by `data.finding.Finding`."""
     by_column: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for each in findings:
         by_column.setdefault((each["column"], each["how"] == "jointly"), []).append(each)

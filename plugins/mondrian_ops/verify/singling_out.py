@@ -31,9 +31,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.data.disclosing_columns import Finding
-from mondrian_ops.data.encoding import as_array, combined, encode_ranks
-from mondrian_ops.data.persons import digests
+from mondrian_ops.data.finding import Finding
+from mondrian_ops.verify.arrays import decoded, in_one, persons_of, ranks_of
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.model_tree import Coded, bins_of, predictions
 
@@ -131,9 +130,9 @@ def sampled_classes(
     taken = pa.array(row[kept])
     table = {"class": pa.array(class_of[kept].astype(np.int64))}
     if entity_id is not None:
-        table["person"] = pa.array(digests(as_array(rows[entity_id].take(taken))))
+        table["person"] = pa.array(persons_of(decoded(rows[entity_id].take(taken))))
     for number, name in enumerate([*quasi_identifiers, *raw]):
-        table[str(number)] = as_array(rows[name].take(taken))
+        table[str(number)] = decoded(rows[name].take(taken))
     return pa.table(table)
 
 
@@ -143,12 +142,11 @@ def class_starts(released: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
     begins[:1] = True
     for name in quasi_identifiers:
         for column in columns_of(name, released.column_names):
-            array = combined(released[column])
-            if pa.types.is_dictionary(array.type):
-                codes = array.indices
-                codes = (codes.fill_null(-1) if codes.null_count else codes).to_numpy()
-            else:
-                codes = encode_ranks(as_array(array))[0]
+            array = in_one(released[column])
+            if not pa.types.is_dictionary(array.type):
+                array = decoded(array).dictionary_encode()
+            codes = array.indices
+            codes = (codes.fill_null(-1) if codes.null_count else codes).to_numpy()
             begins[1:] |= codes[1:] != codes[:-1]
     return np.flatnonzero(begins)
 
@@ -181,8 +179,7 @@ def measured(
 
 
 def _coded(column: pa.ChunkedArray) -> Coded:
-    codes, values = encode_ranks(as_array(column))
-    ranks = codes.astype(np.int64)
+    ranks, values = ranks_of(decoded(column))
     line = _line(values)
     numbers = np.append(np.nan, np.arange(len(values)) if line is None else line)[ranks]
     numbers[~np.isfinite(numbers)] = np.nan

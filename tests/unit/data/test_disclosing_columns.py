@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from engines.samples import table as every_type
 from hypothesis_profiles import examples
 from mondrian_ops.data import disclosing_columns
-from mondrian_ops.data.disclosing_columns import Finding, Followed, comparable, confirmed, survey
+from mondrian_ops.data.disclosing_columns import Followed, comparable, confirmed, survey
+from mondrian_ops.data.finding import Finding
 from mondrian_ops.datasets.people import people
 from mondrian_ops.datasets.poker import poker
 from mondrian_ops.job.job import Job

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mondrian_ops.data.disclosing_columns import Finding
+from mondrian_ops.data.finding import Finding
 from mondrian_ops.report.raw_columns import disclosures, singled_out
 from mondrian_ops.verify.singling_out import SingledOut
 
