@@ -19,7 +19,13 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 def azure_server(folder: Path) -> Iterator[Proxy]:
     """Run one, in memory only, behind a proxy."""
     port = free_port()
-    command = ["azurite-blob", "--inMemoryPersistence", "--skipApiVersionCheck", "--silent"]
+    command = [
+        "azurite-blob",
+        "--inMemoryPersistence",
+        "--skipApiVersionCheck",
+        "--silent",
+        "--disableTelemetry",
+    ]
     server = Process([*command, "--blobPort", str(port)], folder / "azurite.log")
     try:
         server.wait_for(lambda: answers(port))
