@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -133,6 +134,20 @@ def test_a_file_of_another_schema_and_a_damaged_one_are_named(folder, tmp_path):
     (tmp_path / "many" / "039.parquet").write_bytes(whole[:4] + bytes(200) + whole[204:])
     with pytest.raises(InputError, match=r"039\.parquet: cannot be read as Parquet"):
         gathered_by(tmp_path, tmp_path / "rows.parquet")
+    assert [each.name for each in tmp_path.iterdir()] == ["many"]  # nothing is left of the copy
+
+
+def test_of_rows_that_were_written_before_an_error_nothing_is_left(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("mondrian_ops.tables.gathered_rows.BATCH_ROWS", 1)
+    shutil.copytree(folder / "many", tmp_path / "many")
+    (tmp_path / "many" / "039.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"039\.parquet"):
+        gathered_by(tmp_path, tmp_path / "rows.parquet")
+    assert [each.name for each in tmp_path.iterdir()] == ["many"]
+    open_files = [
+        str(Path(f"/proc/self/fd/{each}").resolve()) for each in os.listdir("/proc/self/fd")
+    ]
+    assert not [path for path in open_files if "rows.parquet" in path]
 
 
 def test_rows_that_unpack_to_too_much_are_not_copied(tmp_path):

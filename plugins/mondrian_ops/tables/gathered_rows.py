@@ -59,6 +59,13 @@ class GatheredRows:
             self._writer.close()
             self._file.commit()
 
+    def abandon(self) -> None:
+        """Drop the file, and all rows that were added."""
+        if self._writer is not None and self._file is not None:
+            self._writer.close()
+            self._file.abandon()
+        self._waiting, self._writer, self._file = [], None, None
+
     def _write(self) -> None:
         if not self._rows:
             return

@@ -56,11 +56,16 @@ def open_table(
     """
     kind = kind_of(url)
     types, csv = types or {}, csv or Csv()
-    table = (
-        _opened(url, named, others, types, csv, known, gathered)
-        if kind is None
-        else _of_kind(kind, url, types, csv)
-    )
+    try:
+        table = (
+            _opened(url, named, others, types, csv, known, gathered)
+            if kind is None
+            else _of_kind(kind, url, types, csv)
+        )
+    except BaseException:
+        if gathered is not None:
+            gathered.abandon()
+        raise
     if table.rows == 0 and not may_be_empty:
         raise InputError(f"{shown(url)}: there are no rows; nothing can be anonymized")
     return table
