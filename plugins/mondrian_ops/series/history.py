@@ -95,17 +95,28 @@ def _came(connection: sa.Connection, series_id: int, origins: Sequence[int]) -> 
 def arrivals_of(name: str, state: Current) -> list[Arrival]:
     """Where the rows that wait in a series came from, and their policies.
 
-    Raises StorageError where these do not carry the signature of the catalogue's key.
+    Raises StorageError where these do not carry the signature of the catalogue's key, or the
+    catalogue lacks the night in which some of these rows came.
     """
-    for each in state.came:
-        if each.policies is None or each.signature is None or not _is_genuine(name, each):
-            raise StorageError(
-                f"series: in {stores.shown(name)} rows wait since {each.since} whose policies do "
-                "not carry the catalogue's signature: somebody has changed them, or a version that "
-                "signed none has kept them; nothing is published; find out who may write to the "
-                "catalogue, and restore it from a backup; or begin another series with another "
-                "output, and deliver the drop of that night there"
+    nights = {each.number: each for each in state.came}
+    for origin in sorted(each.origin for each in state.waiting):
+        came = nights.get(origin)
+        if came is None:
+            since, problem = f"night {origin}", "the catalogue lacks: somebody has changed it"
+        elif came.policies is None or came.signature is None or not _is_genuine(name, came):
+            since = came.since
+            problem = (
+                "do not carry the catalogue's signature: somebody has changed them, or a version "
+                "that signed none has kept them"
             )
+        else:
+            continue
+        raise StorageError(
+            f"series: in {stores.shown(name)} rows wait since {since} whose policies {problem}; "
+            "nothing is published; find out who may write to the catalogue, and restore it from a "
+            "backup; or begin another series with another output, and deliver the drop of that "
+            "night there"
+        )
     return [
         Arrival.from_json(
             {"since": each.since, "input": each.input, "policies": json.loads(each.policies or "")}

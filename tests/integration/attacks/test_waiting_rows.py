@@ -243,6 +243,20 @@ def test_nor_taken_from_another_night_or_removed(clinic: Clinic, statement: str)
     assert clinic.published() == []
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE night SET number = -1 WHERE number = 1", "DELETE FROM night WHERE number = 1"],
+)
+def test_nor_hidden_with_their_night(clinic: Clinic, statement: str) -> None:
+    clinic.night("patients", 30)
+    clinic.decree(None, None)
+    clinic.night("visitors", 10)
+    change(statement)
+    with pytest.raises(StorageError, match=r"rows wait since night 1 .* the catalogue lacks"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+
+
 def test_nor_do_the_rows_become_those_of_a_night_without_policies(clinic: Clinic) -> None:
     clinic.night("patients", 30)
     clinic.decree(None, None)
