@@ -17,7 +17,7 @@ from added_criteria import EXAMPLE
 from mondrian_ops import pipeline, publish, tables
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.stores import AccessPolicy, places, use_policy
-from mondrian_ops.stores.job_files import load_job
+from mondrian_ops.stores.job_files import load_job, with_connections
 
 ROWS = 600
 
@@ -102,6 +102,21 @@ def test_a_job_on_a_table_of_another_package_publishes_what_one_on_files_does(pe
     assert report["source"]["format"] == "sqlite"
     pipeline.run(load_job(asked(people, input=str(by_files(people)), **options)))
     assert counted(people.parent / "out") == released
+
+
+def test_the_nights_of_a_series_may_come_from_tables(people):
+    options = {"schema": "keep", "series": {"hold_above": 0.9, "hold_nights": 3}}
+    for day in ("2024-05-01", "2024-05-02"):
+        job = load_job(asked(people, output=str(people.parent / "nights" / day), **options))
+        report = pipeline.run(job)
+        assert report["rows"]["input"] == ROWS
+        assert report["source"]["format"] == "sqlite"
+
+
+def test_a_connection_to_a_store_is_not_put_into_the_url_of_a_table(people):
+    job = load_job(asked(people, output="s3://bucket/out"))
+    named = with_connections(job, None, "minio")
+    assert (named.input, named.output) == (job.input, "s3://minio@bucket/out")
 
 
 def test_a_table_is_read_by_columns_filter_and_split_and_travels_as_json(people):

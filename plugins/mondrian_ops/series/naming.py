@@ -8,9 +8,9 @@ from contextlib import suppress
 from mondrian_ops import stores
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.job.job import Job
+from mondrian_ops.stores import places
 from mondrian_ops.stores.dataset_name import dataset_name, day_digits
 from mondrian_ops.stores.locations import parts_of
-from mondrian_ops.stores.store import store_of
 from mondrian_ops.tables.discovery import lies_in
 
 COUNTERFEITS = "_counterfeits.parquet"
@@ -69,7 +69,7 @@ def output_of(job: Job) -> str:
 
 def place_of(output: str) -> str:
     """The output as another process finds it, in one spelling."""
-    return store_of(output).real(output)
+    return places.place_of(output).real(output)
 
 
 def outputs_beside(output: str) -> list[str]:
