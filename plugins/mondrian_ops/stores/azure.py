@@ -101,13 +101,15 @@ class AzureStore(RemoteStore):
         return {name: value for name, value in options.items() if value}
 
     def servers(self, base: str) -> set[str]:
-        container = store_access.split(base)[2].partition("@")[0]
-        return {f"abfss://{container}@{store_access.options(base)['account_name']}"}
+        """The container with its account, which the connection names where the URL does not."""
+        container, _, host = store_access.split(base)[2].lower().partition("@")
+        account = host.partition(".")[0] or store_access.options(base)["account_name"]
+        return {f"abfss://{container}@{account}"}
 
     def known_as(self, base: str) -> set[str]:
         with suppress(InputError):  # an unknown account cannot be read from either
             return self.servers(base)
-        return {f"abfss://{store_access.split(base)[2]}"}
+        return super().servers(base)
 
     def connect(self, options: Mapping[str, Any]) -> pa_fs.FileSystem:
         import pyarrow.fs as pa_fs

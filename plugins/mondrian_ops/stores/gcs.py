@@ -34,6 +34,7 @@ class GcsStore(RemoteStore):
     publication = "mondrian_ops.publish.objects:ObjectPublication"
     default_connection = "google_cloud_default"
     max_name_bytes = max_path_bytes = 1024  # of an object's name
+    has_buckets = True
     makes_buckets = True
     forbidden_marks = ("PERMISSION_DENIED", "UNAUTHENTICATED")
     missing_marks = ("No such file or directory", "No such directory", "Status(NOT_FOUND")
@@ -65,9 +66,6 @@ class GcsStore(RemoteStore):
         elif key := field("keyfile_dict") or field("key_path"):
             options.update(_token(connection.conn_id, key))
         return options
-
-    def servers(self, base: str) -> set[str]:
-        return {f"gs://{store_access.split(base)[2]}"}
 
     def connect(self, options: Mapping[str, Any]) -> pa_fs.FileSystem:
         import pyarrow.fs as pa_fs

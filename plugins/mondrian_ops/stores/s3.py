@@ -24,6 +24,7 @@ class S3Store(RemoteStore):
     name = "s3"
     publication = "mondrian_ops.publish.objects:ObjectPublication"
     default_connection = "aws_default"
+    has_buckets = True
     max_name_bytes = max_path_bytes = 1024  # of a key; a name has no limit of its own
     stamp_ns = 10**9  # a listing may be more precise than the answer about one object
     forbidden_marks = ("AWS Error ACCESS_DENIED", "HTTP status 403")
@@ -63,10 +64,6 @@ class S3Store(RemoteStore):
                 "the keys"
             )
         return {key: value for key, value in options.items() if value}
-
-    def servers(self, base: str) -> set[str]:
-        scheme, _, bucket = store_access.split(base)
-        return {f"{scheme}://{bucket}"}
 
     def connect(self, options: Mapping[str, Any]) -> pa_fs.FileSystem:
         import pyarrow.fs as pa_fs

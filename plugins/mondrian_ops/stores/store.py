@@ -109,6 +109,8 @@ class Place:
     """The longest name in a path; that of HDFS and of Linux's file systems."""
     max_path_bytes: ClassVar[int] = 4095
     """The longest path."""
+    has_buckets: ClassVar[bool] = False
+    """Whether URLs name buckets, whose case tells; that of the name of a host does not."""
 
     def parts(self, url: str) -> tuple[str, str]:
         """The scheme and authority of a URL (empty on the local store), and its path.
@@ -138,8 +140,13 @@ class Place:
         return connection, rest
 
     def servers(self, base: str) -> set[str]:
-        """The servers, or the bucket; URLs with one in common are on the same store."""
-        return {base}
+        """The servers, or the bucket; URLs with one in common are on the same store.
+
+        Never with the connection: who has another one must not pass for another store.
+        """
+        scheme, _, authority = base.partition("://")
+        rest = self.split_authority(authority)[1]
+        return {f"{scheme}://{rest if self.has_buckets else rest.lower()}"}
 
     def known_as(self, base: str) -> set[str]:
         """All that the servers may be called, as far as this process knows; raises nothing."""

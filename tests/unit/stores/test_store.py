@@ -8,13 +8,17 @@ import pyarrow.fs as pa_fs
 import pytest
 
 from mondrian_ops.errors import InputError
+from mondrian_ops.job.policy import Policies
 from mondrian_ops.publish import check_output, publish, published, read_release
-from mondrian_ops.stores import options_of, store, store_of, write_file
+from mondrian_ops.series.naming import is_one_series
+from mondrian_ops.stores import look_up_with, options_of, policies, store, store_of, write_file
 from mondrian_ops.stores.locations import parent_of
 from mondrian_ops.stores.remote import RemoteStore
 from mondrian_ops.tables import open_table
+from mondrian_ops.tables.discovery import lies_in
 from staged_releases import stage
 
+AZURE = "acme.dfs.core.windows.net"
 STORES = {
     "file": "local",
     "hdfs": "hdfs",
@@ -32,6 +36,7 @@ class Shelf(RemoteStore):
 
     name = "shelf"
     publication = "mondrian_ops.publish.objects:ObjectPublication"
+    has_buckets = True
     root = ""
 
     def options(self, base):
@@ -50,18 +55,30 @@ class Shelf(RemoteStore):
         super().upload(url, content)
 
 
+class Server(Shelf):
+    """The same, with the names of hosts in its URLs, as most stores have them."""
+
+    name = "server"
+    has_buckets = False
+
+
 class NoStore:
     """Of another kind."""
 
 
 @pytest.fixture
 def entry_points(monkeypatch, tmp_path):
-    """Two entry points of other packages, as an installed one gives them."""
+    """Entry points of other packages, as an installed one gives them."""
     points = [
         metadata.EntryPoint(name, f"{__name__}:{kind}", store.GROUP)
-        for name, kind in (("shelf", "Shelf"), ("nostore", "NoStore"), ("s3", "NoStore"))
+        for name, kind in (
+            ("shelf", "Shelf"),
+            ("server", "Server"),
+            ("nostore", "NoStore"),
+            ("s3", "NoStore"),
+        )
     ]
-    kinds = {"Shelf": Shelf, "NoStore": NoStore}
+    kinds = {"Shelf": Shelf, "Server": Server, "NoStore": NoStore}
     monkeypatch.setattr(
         metadata.EntryPoint, "load", lambda point: kinds[point.value.partition(":")[2]]
     )
@@ -70,6 +87,7 @@ def entry_points(monkeypatch, tmp_path):
     store._store.cache_clear()
     yield
     store._store.cache_clear()
+    look_up_with(None)
 
 
 @pytest.mark.parametrize("scheme", STORES)
@@ -93,6 +111,34 @@ def test_a_store_of_another_package_takes_releases_and_gives_sources(entry_point
     assert options_of(["shelf://a/x", "/local", "file:///local", "ftp://host/x"]) == {
         "shelf://a": {"root": str(tmp_path), "shelf": "a"}
     }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("shelf://a_conn@a", "shelf://b_conn@a", True),
+        ("SHELF://a", "shelf://b_conn@a", True),
+        ("shelf://a", "shelf://A", False),
+        ("shelf://a", "server://a", False),
+        ("server://a_conn@host", "server://HOST", True),
+        ("server://host:22", "server://b_conn@host:22", True),
+        ("server://host", "server://other", False),
+        ("gs://a_conn@data", "gs://b_conn@data", True),
+        ("gs://data", "s3://data", False),
+        (f"abfss://a_conn@data@{AZURE}", f"abfs://data@{AZURE.upper()}", True),
+        (f"abfss://a_conn@data@{AZURE}", "abfss://b_conn@data", True),
+        (f"abfss://unknown@data@{AZURE}", f"abfss://data@{AZURE}", True),
+        (f"abfss://data@{AZURE}", f"abfss://data@other.{AZURE}", False),
+    ],
+)
+def test_neither_connection_nor_spelling_is_a_way_around(entry_points, one, other, is_same):
+    look_up_with(lambda kind, name: None if name == "unknown" else {"account_name": "acme"})
+    policy = {"name": "patients", "inputs": [f"{one}/patients"], "min_k": 5}
+    inputs = policies.inputs_of(Policies.read({"policies": [policy]}))
+    assert bool(policies.met(inputs, f"{other}/patients/day.csv")) is is_same
+    assert lies_in(f"{other}/x/out", f"{one}/x") is is_same
+    assert lies_in(f"{one}/x/out", f"{other}/x") is is_same
+    assert is_one_series(f"{one}/x/nights", f"{other}/x/nights") is is_same
 
 
 def test_a_store_of_ours_cannot_be_replaced(entry_points):
