@@ -17,7 +17,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
 
 from mondrian_ops.publish import manifest
 from mondrian_ops.publish.publication import Progress, Publication
@@ -32,9 +31,6 @@ from mondrian_ops.stores.files import (
 )
 from mondrian_ops.stores.locations import joined, shown
 from mondrian_ops.stores.store import FileInfo, store_of
-
-if TYPE_CHECKING:
-    from mondrian_ops.stores.remote import RemoteStore
 
 MARKER = "_mondrian_ops-publishing"
 """The object that is beside a release while it is published."""
@@ -108,8 +104,7 @@ def _is_copy(file: FileInfo | None, part: FileInfo) -> bool:
 
 
 def _copy(target: str, file: FileInfo) -> None:
-    store = cast("RemoteStore", store_of(file.url))
-    store.copy(file.url, joined(target, file.name))
+    store_of(file.url).copy(file.url, joined(target, file.name))
 
 
 def _refuse_loss(parts: Sequence[FileInfo], target: str, holder: str) -> None:

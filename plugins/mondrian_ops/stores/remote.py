@@ -223,7 +223,6 @@ class RemoteStore(Store):
             sink.close()
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file on the server, replacing one that exists."""
         store, path = self.arrow(source)
         with self.errors(source):
             store.copy_file(path, self.arrow(target)[1])

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from mondrian_ops.errors import InputError
+from mondrian_ops.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -283,6 +283,16 @@ class Store(Place, ABC):
     @abstractmethod
     def remove_file(self, url: str) -> None:
         """Remove a file; a missing one is no error."""
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file within the store in one step, replacing one that exists.
+
+        Only publications by copies need it.
+        """
+        raise StorageError(
+            f"output: the store {self.name} copies no files, which its publication needs; "
+            f"give {type(self).__name__} the method copy"
+        )
 
     def move(self, source: str, target: str) -> bool:
         """Rename in one step, replacing what a rename replaces; False where nothing can be."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+import os
+from importlib import import_module, metadata
+from io import BytesIO
+from pathlib import Path
 
-import pyarrow.fs as pa_fs
 import pytest
 
-from mondrian_ops.errors import InputError
+from added_criteria import EXAMPLE
+from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.job.policy import Policies
-from mondrian_ops.publish import check_output, publish, published, read_release
+from mondrian_ops.publish import WorkDir, check_output, publish, published, read_release
 from mondrian_ops.series.naming import is_one_series
 from mondrian_ops.stores import look_up_with, options_of, policies, store, store_of, write_file
-from mondrian_ops.stores.locations import parent_of
-from mondrian_ops.stores.remote import RemoteStore
 from mondrian_ops.tables import open_table
 from mondrian_ops.tables.discovery import lies_in
 from staged_releases import stage
@@ -29,37 +30,6 @@ STORES = {
     "abfs": "azure",
     "abfss": "azure",
 }
-
-
-class Shelf(RemoteStore):
-    """Another package's store: a folder of this machine, named by the authority of a URL."""
-
-    name = "shelf"
-    publication = "mondrian_ops.publish.objects:ObjectPublication"
-    has_buckets = True
-    root = ""
-
-    def options(self, base):
-        return {"root": self.root, "shelf": base.partition("://")[2]}
-
-    def connect(self, options):
-        return pa_fs.SubTreeFileSystem(
-            f"{options['root']}/{options['shelf']}", pa_fs.LocalFileSystem()
-        )
-
-    def path_in(self, base, path):
-        return path.lstrip("/")
-
-    def upload(self, url, content):
-        self.make_private(parent_of(url))  # as an object store, it needs no directory
-        super().upload(url, content)
-
-
-class Server(Shelf):
-    """The same, with the names of hosts in its URLs, as most stores have them."""
-
-    name = "server"
-    has_buckets = False
 
 
 class NoStore:
@@ -78,12 +48,16 @@ def entry_points(monkeypatch, tmp_path):
             ("s3", "NoStore"),
         )
     ]
-    kinds = {"Shelf": Shelf, "Server": Server, "NoStore": NoStore}
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    shelf = import_module("shelf").ShelfStore
+    # The same, with the names of hosts in its URLs, as most stores have them.
+    server = type("Server", (shelf,), {"name": "server", "has_buckets": False})
+    kinds = {"Shelf": shelf, "Server": server, "NoStore": NoStore}
     monkeypatch.setattr(
         metadata.EntryPoint, "load", lambda point: kinds[point.value.partition(":")[2]]
     )
     monkeypatch.setattr(metadata, "entry_points", lambda group: points)
-    monkeypatch.setattr(Shelf, "root", str(tmp_path))
+    monkeypatch.setenv("SHELF_ROOT", str(tmp_path))
     store._store.cache_clear()
     yield
     store._store.cache_clear()
@@ -109,7 +83,7 @@ def test_a_store_of_another_package_takes_releases_and_gives_sources(entry_point
     assert names == ["part-00000-v2.parquet", "part-00001-v2.parquet"]
     assert [path.name for path in sorted(tmp_path.glob("a/*"))] == ["in", "out"]
     assert options_of(["shelf://a/x", "/local", "file:///local", "ftp://host/x"]) == {
-        "shelf://a": {"root": str(tmp_path), "shelf": "a"}
+        "shelf://a": {"folder": str(tmp_path / "a")}
     }
 
 
@@ -141,6 +115,56 @@ def test_neither_connection_nor_spelling_is_a_way_around(entry_points, one, othe
     assert is_one_series(f"{one}/x/nights", f"{other}/x/nights") is is_same
 
 
+class Unplugged(BytesIO):
+    """A content of which half can be read; then the machine has an error."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            raise OSError("unplugged")
+        return super().read(1)
+
+
+def test_a_name_on_the_example_has_the_old_content_until_it_has_the_new(
+    entry_points, tmp_path, monkeypatch
+):
+    shelf, target = store_of("shelf://a/out/_SUCCESS"), tmp_path / "a" / "out" / "_SUCCESS"
+    seen, replace = [], os.replace
+
+    def watched(source: str, path: str) -> None:
+        seen.append(target.read_bytes() if target.exists() else None)
+        seen.append(Path(source).read_bytes())
+        replace(source, path)
+
+    monkeypatch.setattr(os, "replace", watched)
+    write_file("shelf://a/out/_SUCCESS", b"old")
+    write_file("shelf://a/staging/_SUCCESS", b"new")
+    shelf.copy("shelf://a/staging/_SUCCESS", "shelf://a/out/_SUCCESS")
+    assert seen == [None, b"old", b"old", b"new", b"old", b"new"]
+    with pytest.raises(OSError, match="unplugged"):
+        shelf.upload("shelf://a/out/_SUCCESS", Unplugged(b"more"))
+    with pytest.raises(FileNotFoundError):
+        shelf.copy("shelf://a/staging/none", "shelf://a/out/_SUCCESS")
+    assert target.read_bytes() == b"new"
+    assert [path.name for path in target.parent.iterdir()] == ["_SUCCESS"]
+
+
+def test_nobody_else_enters_working_files_on_the_example(entry_points, tmp_path):
+    directory = WorkDir("shelf://a/x/.out.mondrian_ops-1")
+    directory.create()
+    (private,) = (tmp_path / "a" / "x").iterdir()
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert private.parent.stat().st_mode & 0o055
+    with pytest.raises(FileExistsError):
+        store_of("shelf://a/x").make_private("shelf://a/x")
+
+    private.chmod(0o755)  # as one that was restored from a backup
+    store_of(directory.root).keep_private(directory.root)
+    assert private.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "a" / "link").symlink_to(private)
+    with pytest.raises(StorageError, match="shelf://a/link: a link, or another user's"):
+        store_of("shelf://a/link").keep_private("shelf://a/link")
+
+
 def test_a_store_of_ours_cannot_be_replaced(entry_points):
     assert store_of("s3://bucket/key").name == "s3"
 
@@ -156,3 +180,8 @@ def test_an_unknown_scheme_names_those_that_there_are(entry_points):
     assert "s3://" in str(caught.value)
     assert "shelf://" in str(caught.value)
     assert "secret_conn" not in str(caught.value)
+
+
+def test_a_store_that_copies_nothing_says_what_it_lacks():
+    with pytest.raises(StorageError, match="the store local copies no files"):
+        store_of("/a").copy("/a", "/b")
