@@ -6,7 +6,7 @@ import re
 
 from mondrian_ops.errors import did_you_mean
 from mondrian_ops.job.job_options import JobOptions
-from mondrian_ops.job.options import shown, wrong
+from mondrian_ops.job.options import as_number, shown, wrong
 from mondrian_ops.job.series_options import Series
 from mondrian_ops.job.widths import widths_of
 
@@ -120,13 +120,26 @@ def _check_closeness(job: JobOptions) -> None:
 
 def _check_criteria(job: JobOptions) -> None:
     """Refuse a criterion of a package where it cannot hold."""
-    for name in job.criteria:
+    for name, asked in job.criteria.items():
         if not job.sensitive:
             raise wrong(name, "needs sensitive; list a column under sensitive, or remove it")
         if job.recodes_globally:
             raise wrong(
                 name,
                 f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",
+            )
+        level, least = asked.level, asked.min_class_size
+        if isinstance(level, str) or as_number(level) is None:
+            raise wrong(
+                name,
+                f"level of {type(asked).__name__} must be a finite number, not {shown(level)}; "
+                "correct the criterion of the package",
+            )
+        if not isinstance(least, int) or isinstance(least, bool) or least < 1:
+            raise wrong(
+                name,
+                f"min_class_size of {type(asked).__name__} must be a whole number of at least 1, "
+                f"not {shown(least)}; correct the criterion of the package",
             )
 
 

@@ -166,13 +166,10 @@ def _annotated(hint: Any) -> dict[str, Any]:
 
 
 def flat_options(model: type[Options]) -> Mapping[str, tuple[str, Option]]:
-    """The options of a model and of its sections, in one namespace, as a form has them.
+    """The path and the option of each field of a form: ``spark_conf`` -> (``spark.conf``, …).
 
-    Returns:
-        name -> (path, option), such as ``spark_conf`` -> (``spark.conf``, …).
-    """
-    flat: dict[str, tuple[str, Option]] = {}
-    added = model.added()
+    Raises JobError where a section of a package would take the field of another option."""
+    flat, added = dict[str, tuple[str, Option]](), model.added()
     for name, each in {**options_of(model), **added}.items():
         if each.model is None or each.shape != "one":
             flat[name] = (name, each)
@@ -182,7 +179,11 @@ def flat_options(model: type[Options]) -> Mapping[str, tuple[str, Option]]:
             if name in added:  # left empty, the section asks for nothing
                 changed: dict[str, Any] = {"default": None, "required": False, "nullable": True}
                 of_section = replace(of_section, **changed, form=each.form, unset=each.unset)
-            flat[prefix + inner] = (f"{name}.{inner}", of_section)
+            in_form, path = prefix + inner, f"{name}.{inner}"
+            if in_form in flat:
+                problem = f"would be {in_form} in a form, which {flat[in_form][0]} is"
+                raise wrong(path, f"{problem}; rename the entry point {name} of its package")
+            flat[in_form] = (path, of_section)
     return flat
 
 

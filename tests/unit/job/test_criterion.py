@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from added_criteria import added
+from added_criteria import Given, added
 from mondrian_ops.errors import JobError
 from mondrian_ops.job import criterion
 from mondrian_ops.job.job import Job
@@ -121,6 +121,39 @@ def test_a_criterion_cannot_take_the_name_of_an_option():
         ):
             job_schema()
         assert not read(t=0.5).criteria
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["max"], "max.risk: would be max_risk in a form, which max_risk is; rename the entry"),
+        (["a", "a_like"], "a_like.risk: would be a_like_risk in a form, which a.like_risk is;"),
+    ],
+)
+def test_a_section_cannot_take_a_field_of_a_form(names, message):
+    """The limit of a steward would be read as the option of a package, and hold no longer."""
+    with added(dict.fromkeys(names, "added_criteria:Given")):
+        with pytest.raises(JobError) as caught:
+            flat_options(Job)
+        assert message in str(caught.value)
+        assert read(max_risk=0.5).max_risk == 0.5
+
+
+@pytest.mark.parametrize("level", [None, "2", True, float("nan"), float("inf")])
+def test_a_level_that_is_no_number_is_refused(level, monkeypatch):
+    monkeypatch.setattr(Given, "level", level)
+    with added({"given": "added_criteria:Given"}):
+        message = refused(given={"risk": 1})
+    assert message.startswith("given: level of Given must be a finite number, not ")
+    assert message.endswith("; correct the criterion of the package")
+
+
+@pytest.mark.parametrize("least", [None, 0, 2.5, "3", True])
+def test_a_minimum_size_that_is_no_number_of_rows_is_refused(least, monkeypatch):
+    monkeypatch.setattr(Given, "min_class_size", least)
+    with added({"given": "added_criteria:Given"}):
+        message = refused(given={"risk": 1})
+    assert message.startswith("given: min_class_size of Given must be a whole number of at least 1")
 
 
 def test_two_packages_cannot_give_one_name_to_different_criteria(tmp_path, monkeypatch):
