@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mondrian_ops.job.criterion import Counts, Criterion
 from mondrian_ops.job.options import option
@@ -62,6 +61,6 @@ class BetaLikeness(Criterion):
             "in the whole release."
         )
 
-    def covers(self, earlier: Mapping[str, Any]) -> bool:
+    def covers(self, earlier: BetaLikeness) -> bool:
         """A smaller β promises more."""
-        return self.beta <= earlier.get("beta", 0)
+        return self.beta <= earlier.beta

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.options import Option, Options, options_of
@@ -88,10 +88,12 @@ class Criterion(Options, ABC):
     def means(self, columns: str) -> str:
         """What it means for people, in a sentence about the sensitive ``columns``."""
 
-    def covers(self, earlier: Mapping[str, Any]) -> bool:
-        """Whether it promises no less than it did with ``earlier`` options, those of a release that
-        is to be replaced."""
-        return self.to_dict(complete=True) == earlier
+    def covers(self, earlier: Self) -> bool:
+        """Whether it promises no less than the same criterion with ``earlier`` options.
+
+        These are those of a policy, or of a release that is to be replaced.
+        """
+        return self == earlier
 
 
 @cache

@@ -360,8 +360,9 @@ def _closeness(policy: Policy, job: Job) -> Iterator[str]:
 def _criteria(policy: Policy, job: Job) -> Iterator[str]:
     """The criteria of packages that the job does not ask for, or by less strict options."""
     for name, least in policy.criteria.items():
-        asked, options = job.criteria.get(name), least.to_dict(complete=True)
-        if asked is None or not asked.covers(options):
+        asked = job.criteria.get(name)
+        if asked is None or not asked.covers(least):
+            options = least.to_dict(complete=True)
             problem = "is not set" if asked is None else f"is {asked.to_dict(complete=True)}"
             yield short(policy, name, problem, f"{name}: {options}", f"set {options} or stricter")
 

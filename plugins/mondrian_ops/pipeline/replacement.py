@@ -185,7 +185,12 @@ def _fewer_criteria(job: Job, before: Report, current: Report) -> Iterator[str]:
         asked = job.criteria.get(key)
         if asked is None:
             yield f"{key} is not set, and was"
-        elif not asked.covers(_mapping(before.get(key))):
+            continue
+        try:
+            covered = asked.covers(type(asked).read(before.get(key), key))
+        except JobError:  # the report is damaged, or that of another version of the package
+            covered = False
+        if not covered:
             yield f"{key} has other options, which promise less"
 
 

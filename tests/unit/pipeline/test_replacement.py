@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from added_criteria import added
 from mondrian_ops import publish, stores
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.job.job import Job
@@ -185,6 +186,38 @@ def test_very_many_columns_are_counted():
 )
 def test_what_makes_no_sense_in_a_report_says_nothing(standing):
     assert weaknesses(a_job(unlisted="publish"), standing) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "is_weaker"),
+    [
+        ({"beta": 2}, False),
+        ({"beta": "2"}, False),  # as a job may say it, too
+        ({"beta": 1.5}, True),
+        ({"beta": "many"}, True),
+        ({"beta": [2]}, True),
+        ({"beta": 2, "gamma": 1}, True),  # of another version of the package
+        ({}, True),
+        ("2", True),
+        (None, True),
+    ],
+    ids=str,
+)
+def test_options_of_a_criterion_that_make_no_sense_in_a_report_promise_more(before, is_weaker):
+    with added():
+        job = a_job(beta_likeness={"beta": 2})
+        standing = report_of(job, criteria=[{"key": "beta_likeness"}])
+        standing["job"]["beta_likeness"] = before
+        found = weaknesses(job, standing)
+    assert found == ["beta_likeness has other options, which promise less"] * is_weaker
+
+
+@pytest.mark.parametrize(("risk", "is_weaker"), [(2, False), (1, True), (3, True)])
+def test_a_criterion_promises_as_much_only_by_the_same_options(risk, is_weaker):
+    with added({"given": "added_criteria:Given"}):
+        job = a_job(given={"risk": 2})
+        standing = report_of(a_job(given={"risk": risk}), criteria=[{"key": "given"}])
+        assert bool(weaknesses(job, standing)) is is_weaker
 
 
 # The release at the output
