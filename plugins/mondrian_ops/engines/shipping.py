@@ -82,12 +82,15 @@ def _added() -> dict[str, bytes]:
 
 
 def _modules(top: str) -> dict[str, bytes]:
-    """The files of a package or module that is installed here, by their names in the zip."""
+    """The files of a package or module that is installed here, by their names in the zip.
+
+    A package without ``__init__.py`` has folders, and no file of its own.
+    """
     spec = importlib.util.find_spec(top)
-    if spec is None or spec.origin is None:
+    if spec is None:
         return {}
-    if not spec.submodule_search_locations:
-        return {f"{top}.py": Path(spec.origin).read_bytes()}
+    if spec.submodule_search_locations is None:
+        return {f"{top}.py": Path(str(spec.origin)).read_bytes()}
     return {
         f"{top}/{path.relative_to(folder)}": path.read_bytes()
         for folder in spec.submodule_search_locations
