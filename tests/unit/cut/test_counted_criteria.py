@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -26,6 +27,8 @@ from mondrian_ops.job.criterion import Counts, Criterion
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.options import option
 from mondrian_ops.verify.criteria import counted as written_counted
+from mondrian_ops.verify.criteria import criteria_of
+from mondrian_ops.verify.criteria.base import IN_ROWS
 from mondrian_ops.verify.spread import SensitiveCount
 
 ILLS = ("flu", "cold", "ulcer", None)
@@ -153,10 +156,14 @@ class Odd(Criterion):
         return self.rows
 
     def holds(self, counts: Counts) -> Any:
+        if self.spoiled == "holds fails":
+            return {}[counts.values[1].as_py()]
         holds = counts.classes.sum(axis=1) >= self.rows
         return holds[:0] if self.spoiled == "holds" else holds
 
     def measure(self, counts: Counts) -> Any:
+        if self.spoiled == "measure fails":
+            return {}[counts.values[1].as_py()]
         sizes = counts.classes.sum(axis=1).astype(float)
         return sizes * np.nan if self.spoiled == "measure" else sizes
 
@@ -168,7 +175,7 @@ class Odd(Criterion):
 
 
 def released(**odd: Any) -> tuple[pa.Table, dict[str, Any]]:
-    table = pa.table({"x": range(40), "s": [at % 3 for at in range(40)]})
+    table = pa.table({"x": range(40), "s": [("flu", "cold", "ulcer")[at % 3] for at in range(40)]})
     job = {"k": 2, "quasi_identifiers": ["x"], "sensitive": ["s"], "odd": odd}
     with added({"odd": f"{__name__}:Odd"}):
         criterion.sections()
@@ -190,3 +197,21 @@ def test_what_the_rows_as_a_whole_break_is_refused():
 def test_a_criterion_that_answers_for_other_classes_is_refused(spoiled):
     with pytest.raises(JobError, match=f"3 rows for s: {spoiled} must return a .* each of"):
         released(rows=3, spoiled=spoiled)
+
+
+@pytest.mark.parametrize("spoiled", ["holds fails", "measure fails"])
+def test_an_unforeseen_error_of_a_criterion_shows_no_value(spoiled):
+    with pytest.raises(RuntimeError) as caught:
+        released(rows=3, spoiled=spoiled)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "KeyError at " in str(caught.value)
+    assert "test_counted_criteria.py" in str(caught.value)
+    assert not any(ill in shown for ill in ILLS if ill)
+
+
+@pytest.mark.parametrize(("entity", "says"), [({}, ""), ({"entity_id": "who"}, IN_ROWS)])
+def test_it_says_that_it_counts_rows_where_the_job_counts_persons(entity, says):
+    job = {"k": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], **entity}
+    with added():
+        read = Job.from_dict({**job, "beta_likeness": {"beta": 2}}, paths_required=False)
+    assert [str(each) for each in criteria_of(read, {})][-1] == f"β-likeness of s, β = 2{says}"

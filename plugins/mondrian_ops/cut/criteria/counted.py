@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.criteria.base import Bools, CutCriterion, Ints
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
-from mondrian_ops.errors import JobError
+from mondrian_ops.errors import JobError, values_withheld
 from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.job.criterion import Counts, Criterion
 
@@ -37,7 +37,8 @@ class CountedCriterion(CutCriterion):
             )
             for each in (domain.counts, counts)
         )
-        holds = np.asarray(self.asked.holds(Counts(values, whole, classes)))
+        with values_withheld():
+            holds = np.asarray(self.asked.holds(Counts(values, whole, classes)))
         if holds.shape != (len(counts),) or holds.dtype != np.bool_:
             raise JobError(
                 f"{self}: holds must return a truth value for each of {len(counts)} classes, "

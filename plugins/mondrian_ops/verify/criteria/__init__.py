@@ -42,8 +42,8 @@ def criteria_of(
     for column in job.sensitive:
         asked = (each.of(job, column, hierarchies, of_rows) for each in _OF_COLUMNS)
         yield from (each for each in asked if each is not None)
-        for key, criterion in job.criteria.items():
-            yield CountedCriterion(column, job, of_rows, key=key, asked=criterion)
+        for key, criterion in job.criteria.items():  # which are always asked with counts of rows
+            yield CountedCriterion(column, job, job.entity_id is not None, key=key, asked=criterion)
 
 
 def _counts_rows(job: Job, rows_only: bool) -> bool:

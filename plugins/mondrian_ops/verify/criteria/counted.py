@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mondrian_ops.errors import JobError
+from mondrian_ops.errors import JobError, values_withheld
 from mondrian_ops.job.criterion import Counts, Criterion
-from mondrian_ops.verify.criteria.base import ColumnCriterion, Measure
+from mondrian_ops.verify.criteria.base import IN_ROWS, ColumnCriterion, Measure
 from mondrian_ops.verify.figures import ClassCounts
 
 _MOST_COUNTS = 1 << 22  # of a table of classes by values
@@ -24,7 +24,7 @@ class CountedCriterion(ColumnCriterion):
     asked: Criterion
 
     @property
-    def level(self) -> float | None:  # type: ignore[override]
+    def level(self) -> float:  # type: ignore[override]
         return self.asked.level
 
     @property
@@ -32,7 +32,7 @@ class CountedCriterion(ColumnCriterion):
         return self.asked.at_most
 
     def __str__(self) -> str:
-        return self.asked.says(self.column)
+        return self.asked.says(self.column) + (IN_ROWS if self.of_rows else "")
 
     def measure(self, classes: ClassCounts) -> Measure:
         sensitive, count = self.counted(classes), len(classes.class_sizes)
@@ -53,7 +53,8 @@ class CountedCriterion(ColumnCriterion):
             table = np.zeros((last - first, size), np.int64)
             pairs = sensitive.classes[start:end] - first, place[sensitive.codes[start:end]]
             np.add.at(table, pairs, sensitive.counts[start:end])
-            achieved = np.asarray(self.asked.measure(Counts(values, whole, table)))
+            with values_withheld():
+                achieved = np.asarray(self.asked.measure(Counts(values, whole, table)))
             if achieved.shape != (last - first,) or not np.isfinite(achieved).all():
                 raise JobError(
                     f"{self}: measure must return a finite number for each of {last - first} "
