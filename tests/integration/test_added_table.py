@@ -183,11 +183,11 @@ def test_wrong_packages_are_named(people, site):
 
     with pytest.raises(InputError, match=r"cannot be imported .ModuleNotFoundError in no_such:T"):
         opened("no_such:T")
-    with pytest.raises(InputError, match="two packages open tables of this scheme"):
+    with pytest.raises(InputError, match="two packages add a kind of tables of this name"):
         opened("sqlite_table:TYPES")
     for file in site.glob("wrong*/entry_points.txt"):
         file.unlink()
-    with pytest.raises(InputError, match=r"sqlite_table:quote is no subclass of mondrian_ops"):
+    with pytest.raises(InputError, match=r"sqlite_table:quote is not a subclass of mondrian_ops"):
         opened("sqlite_table:quote")
 
 

@@ -28,7 +28,8 @@ def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | No
     """The options of a connection for the store of this name; ``conn_id`` None: the default one.
 
     HDFS and S3 take them from their providers' hooks, the others from the connection's fields
-    (:meth:`mondrian_ops.stores.Store.from_connection`). None if there is no such connection.
+    (:meth:`mondrian_ops.stores.remote.RemoteStore.from_connection`). None if there is no
+    such connection.
 
     Raises:
         InputError: the connection lacks something, or its provider is not installed.

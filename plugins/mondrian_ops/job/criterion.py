@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+from mondrian_ops.added import Group
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.options import Option, Options, options_of
 from mondrian_ops.job.sections import PRIVACY
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 GROUP = "mondrian_ops.criteria"
 """The group of entry points."""
+_ADDED = Group(GROUP, "criterion", JobError)
 
 
 class Counts(NamedTuple):
@@ -102,17 +104,8 @@ def criteria() -> Mapping[str, EntryPoint]:
 
     Raises JobError where two packages give one name to different criteria.
     """
-    from importlib.metadata import entry_points
-
-    found: dict[str, EntryPoint] = {}
-    for each in entry_points(group=GROUP):
-        first = found.setdefault(each.name, each)
-        if first.value != each.value:
-            raise JobError(
-                f"{each.name}: two packages add a criterion of this name, {first.value} and "
-                f"{each.value}; remove one of the packages"
-            )
-    return found
+    found = {name: _ADDED.entry(name) for name in _ADDED.names()}
+    return {name: entry for name, entry in found.items() if entry is not None}
 
 
 @cache
@@ -125,20 +118,7 @@ def sections() -> Mapping[str, Option]:
 
 
 def _section(name: str, entry: EntryPoint) -> Option:
-    try:
-        model = entry.load()
-    except Exception as error:
-        raise JobError(
-            f"{name}: the package that adds this criterion cannot be imported "
-            f"({type(error).__name__} in {entry.value}); repair or remove it"
-        ) from error
-    if not (isinstance(model, type) and issubclass(model, Criterion)):
-        raise JobError(
-            f"{name}: {entry.value} is not a subclass of mondrian_ops.job.criterion.Criterion; "
-            "correct the entry point of its package"
-        )
-    if missing := sorted(model.__abstractmethods__):
-        raise JobError(f"{name}: {entry.value} lacks {', '.join(missing)}; add what is missing")
+    model = _ADDED.loaded(entry, Criterion)
     return Option(
         f"Requires {model.title} of each sensitive column.",
         title=model.title,

@@ -19,16 +19,13 @@ from urllib.parse import unquote, urlsplit
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.stores.places import opener_of, place_of
 from mondrian_ops.stores.store import URL, find_store, scheme_of, store_of
+from mondrian_ops.stores.store import WAITING as WAITING
+from mondrian_ops.stores.store import shown as shown
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
 
 _WILDCARD = re.compile(r"[*?[]")
-WAITING = ".mondrian_waiting"
-"""The name of the directories with rows that wait for a night of a series."""
-_WAITING_BELOW = re.compile(rf"(/{re.escape(WAITING)}/)(.*)", re.DOTALL)
-_DIGEST = re.compile(r"[0-9a-f]{8,}")
-
 _HOME_VARIABLE = "AIRFLOW__MONDRIAN_OPS__HOME"
 _home: str | None = None
 
@@ -129,21 +126,6 @@ def before_wildcard(pattern: str) -> str:
     base, path = parts_of(pattern)
     names = takewhile(lambda name: not has_wildcard(name), PurePosixPath(path).parts)
     return base + str(PurePosixPath(*names))
-
-
-def shown(url: str) -> str:
-    """The location as errors and logs name it: without the connection.
-
-    What tells the series of rows that wait, or an attempt at a night, is left out, too: whoever
-    knows it knows where the next night will look for a file.
-    """
-    url = _WAITING_BELOW.sub(lambda found: found[1] + _DIGEST.sub("…", found[2]), url)
-    match = URL.match(url)
-    if match is None:
-        return url
-    store = find_store(match[1])
-    authority = match[2].rpartition("@")[2] if store is None else store.split_authority(match[2])[1]
-    return f"{match[1]}://{authority}{match[3]}"
 
 
 def is_hidden(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from mondrian_ops.added import Group
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores.store import Place, find_store, scheme_of, store_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 GROUP = "mondrian_ops.tables"
 """The group of the entry points by which other packages add kinds of tables."""
+TABLES = Group(GROUP, "kind of tables", InputError, "://")
 
 _OF_TABLES = Place()
 
@@ -38,12 +40,4 @@ def opener_of(url: str) -> EntryPoint | None:
 
 @cache
 def _opener(scheme: str) -> EntryPoint | None:
-    from importlib.metadata import entry_points  # slow, and only asked for a scheme of others
-
-    found = {each.value: each for each in entry_points(group=GROUP) if each.name == scheme}
-    if len(found) > 1:
-        raise InputError(
-            f"{scheme}://: two packages open tables of this scheme, {' and '.join(sorted(found))}; "
-            "remove one of the packages"
-        )
-    return next(iter(found.values()), None)
+    return TABLES.entry(scheme)

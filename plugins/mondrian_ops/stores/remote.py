@@ -260,9 +260,10 @@ class RemoteStore(Store):
 def remote_store(name: str) -> RemoteStore:
     """The remote store of a name; raises KeyError if there is none."""
     for scheme in schemes():
-        store = find_store(scheme)
-        if isinstance(store, RemoteStore) and store.name == name:
-            return store
+        with suppress(InputError):  # another package is wrong: whoever uses its store is told
+            store = find_store(scheme)
+            if isinstance(store, RemoteStore) and store.name == name:
+                return store
     raise KeyError(name)
 
 

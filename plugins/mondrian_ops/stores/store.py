@@ -18,6 +18,7 @@ from functools import lru_cache
 from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
+from mondrian_ops.added import Group
 from mondrian_ops.errors import InputError, StorageError
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ GROUP = "mondrian_ops.stores"
 """The group of the entry points by which other packages add stores."""
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
+WAITING = ".mondrian_waiting"
+"""The name of the directories with rows that wait for a night of a series."""
+_WAITING_BELOW = re.compile(rf"(/{re.escape(WAITING)}/)(.*)", re.DOTALL)
+_DIGEST = re.compile(r"[0-9a-f]{8,}")
+
+_ADDED = Group(GROUP, "store", InputError, "://")
 _OURS = {
     "file": "mondrian_ops.stores.local:LocalStore",
     "hdfs": "mondrian_ops.stores.hdfs:HdfsStore",
@@ -317,47 +324,55 @@ def scheme_of(url: str) -> str:
 
 def store_of(url: str) -> Store:
     """The store of a location; raises InputError for a scheme that no store has."""
-    store = _store(scheme_of(url))
+    store = find_store(scheme_of(url))
     if store is None:
-        named, _, rest = url.partition("://")
-        authority, slash, path = rest.partition("/")
-        rest = authority.rpartition("@")[2] + slash + path
         remote = ", ".join(f"{scheme}://" for scheme in schemes() if scheme != "file")
         raise InputError(
-            f"{named}://{rest}: the scheme {named!r} is not available; give a local path, or a "
-            f"URL that starts with file://, {remote}"
+            f"{shown(url)}: the scheme {url.partition('://')[0]!r} is not available; give a local "
+            f"path, or a URL that starts with file://, {remote}"
         )
     return store
 
 
 def find_store(scheme: str) -> Store | None:
-    """The store of a scheme; None where no store has it."""
+    """The store of a scheme; None where no store has it.
+
+    Raises InputError where the package that adds it is wrong.
+    """
     return _store(scheme.lower())
 
 
 def schemes() -> list[str]:
     """The schemes of all stores."""
-    return [*_OURS, *sorted(point.name for point in _others() if point.name not in _OURS)]
+    return [*_OURS, *(name for name in _ADDED.names() if name not in _OURS)]
+
+
+def shown(url: str) -> str:
+    """The location as errors and logs name it: without the connection.
+
+    What tells the series of rows that wait, or an attempt at a night, is left out, too: whoever
+    knows it knows where the next night will look for a file.
+    """
+    url = _WAITING_BELOW.sub(lambda found: found[1] + _DIGEST.sub("…", found[2]), url)
+    match = URL.match(url)
+    if match is None:
+        return url
+    try:
+        store = find_store(match[1])
+    except InputError:  # it names the package that is wrong, wherever the store is used
+        store = None
+    authority = match[2].rpartition("@")[2] if store is None else store.split_authority(match[2])[1]
+    return f"{match[1]}://{authority}{match[3]}"
 
 
 @lru_cache(maxsize=64)
 def _store(scheme: str) -> Store | None:
     if scheme in _OURS:
         return _of_class(resolve_name(_OURS[scheme]))
-    for point in _others():
-        if point.name == scheme:
-            return _of_class(point.load())
-    return None
+    entry = _ADDED.entry(scheme)
+    return None if entry is None else _of_class(_ADDED.loaded(entry, Store))
 
 
 @lru_cache(maxsize=64)
 def _of_class(kind: type[Store]) -> Store:
-    if not issubclass(kind, Store):
-        raise InputError(f"{GROUP}: {kind.__name__} is no subclass of Store; correct its package")
     return kind()
-
-
-def _others() -> tuple[Any, ...]:
-    from importlib.metadata import entry_points  # slow, and only asked for a scheme of others
-
-    return tuple(entry_points(group=GROUP))

@@ -105,7 +105,7 @@ class Incomplete(criterion.Criterion):
     [
         ("no_such_module:Criterion", "cannot be imported (ModuleNotFoundError in no_such_module"),
         ("beta_likeness:option", "beta_likeness:option is not a subclass of mondrian_ops.job"),
-        (f"{__name__}:Incomplete", "lacks holds, level, means, measure, says; add what is missing"),
+        (f"{__name__}:Incomplete", "lacks holds, level, means, measure, says; add it"),
     ],
 )
 def test_a_package_that_is_broken_is_named(entry, message):

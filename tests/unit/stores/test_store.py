@@ -15,6 +15,8 @@ from mondrian_ops.job.policy import Policies
 from mondrian_ops.publish import WorkDir, check_output, publish, published, read_release
 from mondrian_ops.series.naming import is_one_series
 from mondrian_ops.stores import look_up_with, options_of, policies, store, store_of, write_file
+from mondrian_ops.stores.locations import WAITING, shown
+from mondrian_ops.stores.remote import remote_store
 from mondrian_ops.tables import open_table
 from mondrian_ops.tables.discovery import lies_in
 from staged_releases import stage
@@ -46,6 +48,9 @@ def entry_points(monkeypatch, tmp_path):
             ("server", "Server"),
             ("nostore", "NoStore"),
             ("s3", "NoStore"),
+            ("twice", "Shelf"),
+            ("twice", "Server"),
+            ("broken", "Missing"),
         )
     ]
     monkeypatch.syspath_prepend(str(EXAMPLE))
@@ -170,7 +175,7 @@ def test_a_store_of_ours_cannot_be_replaced(entry_points):
 
 
 def test_what_is_no_store_is_named(entry_points):
-    with pytest.raises(InputError, match="NoStore is no subclass of Store"):
+    with pytest.raises(InputError, match=r"NoStore is not a subclass of .*Store"):
         store_of("nostore://a/x")
 
 
@@ -185,3 +190,26 @@ def test_an_unknown_scheme_names_those_that_there_are(entry_points):
 def test_a_store_that_copies_nothing_says_what_it_lacks():
     with pytest.raises(StorageError, match="the store local copies no files"):
         store_of("/a").copy("/a", "/b")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "problem"),
+    [
+        ("twice", r"twice://: two packages add a store of this name, .*:Server and .*:Shelf"),
+        ("broken", r"broken://: the package .* cannot be imported .KeyError in .*:Missing"),
+    ],
+)
+def test_a_package_that_is_wrong_is_named_and_hinders_no_other(entry_points, scheme, problem):
+    with pytest.raises(InputError, match=problem):
+        store_of(f"{scheme}://a/x")
+    assert shown(f"{scheme}://a_conn@a/x") == f"{scheme}://a/x"
+    assert store.schemes().count(scheme) == 1
+    assert remote_store("shelf") is store_of("shelf://a/x")
+    with pytest.raises(KeyError):
+        remote_store("none")
+
+
+def test_an_unknown_scheme_does_not_tell_where_rows_wait():
+    with pytest.raises(InputError) as caught:
+        store_of(f"ftp://host/x/{WAITING}/0123456789abcdef/000001-0123456789abcdef.parquet")
+    assert f"ftp://host/x/{WAITING}/…/000001-….parquet: the scheme 'ftp'" in str(caught.value)
