@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mondrian_ops.errors import StorageError
 from mondrian_ops.publish import manifest
-from mondrian_ops.publish.publication import Progress, Publication
+from mondrian_ops.publish.publication import Progress, Publication, aside_of
 from mondrian_ops.stores.files import file_info, list_directory, remove_tree
 from mondrian_ops.stores.hdfs import hdfs_client
 from mondrian_ops.stores.locations import filesystem, joined, name_of, parent_of, shown
@@ -66,4 +66,4 @@ def _rename(source: str, target: str) -> None:
 
 
 def _aside(target: str) -> str:
-    return joined(parent_of(target), f".{name_of(target)}.mondrian_ops-previous")
+    return joined(parent_of(target), aside_of(name_of(target)))

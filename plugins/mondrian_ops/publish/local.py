@@ -19,13 +19,13 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mondrian_ops.errors import StorageError
 from mondrian_ops.publish import manifest
-from mondrian_ops.publish.publication import Progress, Publication
+from mondrian_ops.publish.publication import Progress, Publication, aside_of
 from mondrian_ops.stores import private_folders
 from mondrian_ops.stores.files import names_in, remove_tree
 from mondrian_ops.stores.local import exists, sync
@@ -42,24 +42,6 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF})
 _NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
-
-
-@contextmanager
-def publication_lock(target: str) -> Iterator[None]:
-    """Keep other processes from publishing into the directory of ``target``.
-
-    A file system without locks gets none. Raises TimeoutError, which a retry may cure.
-    """
-    try:
-        directory = os.open(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # missing or forbidden: the publication will report it
-        yield
-        return
-    try:
-        _lock(directory, target)
-        yield
-    finally:
-        os.close(directory)
 
 
 def _lock(directory: int, target: str) -> None:
@@ -85,8 +67,19 @@ def _lock(directory: int, target: str) -> None:
 class LocalPublication(Publication):
     """By a rename, or the exchange of two directories."""
 
-    def lock(self, target: str) -> AbstractContextManager[None]:
-        return publication_lock(target)
+    @contextmanager
+    def lock(self, target: str) -> Iterator[None]:
+        """A lock on the directory of ``target``; a file system without locks gets none."""
+        try:
+            directory = os.open(Path(target).parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:  # missing or forbidden: the publication will report it
+            yield
+            return
+        try:
+            _lock(directory, target)
+            yield
+        finally:
+            os.close(directory)
 
     def recover(self, target: str, token: str = "") -> None:
         """Put back a release that an unfinished publication moved aside.
@@ -95,7 +88,7 @@ class LocalPublication(Publication):
         is no release, or a link, was not moved aside by a publication, and stays.
         """
         above, name = os.path.split(target)
-        aside = _aside(name)
+        aside = aside_of(name)
         with (
             suppress(FileNotFoundError, NotADirectoryError),
             private_folders.shared(above) as folder,
@@ -192,7 +185,7 @@ def _exchange(one: Entry, other: Entry) -> bool:
 
 
 def _step_aside(staging: Entry, target: Entry) -> None:
-    aside = target._replace(name=_aside(target.name))
+    aside = target._replace(name=aside_of(target.name))
     try:
         target.rename(aside)
     except OSError as error:
@@ -213,7 +206,3 @@ def _in_the_way(aside: Entry) -> StorageError:
         f"output: {above}/{aside.name} is in the way of the release that is to be replaced; find "
         "out who made it, and remove it"
     )
-
-
-def _aside(name: str) -> str:
-    return f".{name}.mondrian_ops-previous"

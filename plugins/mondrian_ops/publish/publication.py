@@ -52,6 +52,11 @@ class Publication(ABC):
         return False
 
 
+def aside_of(name: str) -> str:
+    """The name beside a release's own to which the one that is replaced is moved for a moment."""
+    return f".{name}.mondrian_ops-previous"
+
+
 def publication_of(target: str) -> Publication:
     """The publication on the store of a location."""
     return _publication(store_of(target).publication)

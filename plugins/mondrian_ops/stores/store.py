@@ -370,7 +370,10 @@ def _store(scheme: str) -> Store | None:
     if scheme in _OURS:
         return _of_class(resolve_name(_OURS[scheme]))
     entry = _ADDED.entry(scheme)
-    return None if entry is None else _of_class(_ADDED.loaded(entry, Store))
+    if entry is None:
+        return None
+    kind: type[Store] = _ADDED.loaded(entry, Store)
+    return _of_class(kind)
 
 
 @lru_cache(maxsize=64)
