@@ -105,6 +105,7 @@ def test_a_job_asks_for_the_criterion_of_an_installed_package(
     assert report["job"]["beta_likeness"] == {"beta": BETA}
     assert report["achieved"]["beta_likeness"] == pytest.approx(greatest_beta(out))
     assert report["achieved"]["beta_likeness"] <= BETA
+    assert report["equivalence_classes"] > 10
     assert f"β-likeness of ill, β = {BETA}" in report["verification"]["checked"]
     assert "2.2 times as frequent" in (out / "_report.html").read_text("utf-8")
     assert report["rows"]["published"] == ROWS
