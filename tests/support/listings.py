@@ -11,7 +11,7 @@ from mondrian_ops import pipeline, publish
 from mondrian_ops.job.job import Job
 from mondrian_ops.stores.files import FileInfo
 from mondrian_ops.tables import discovery
-from mondrian_ops.tables import source as sources
+from mondrian_ops.tables import files as sources
 
 
 @dataclass

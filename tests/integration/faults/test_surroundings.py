@@ -23,7 +23,7 @@ from faults.run_harness import Harness, contents, rows_and_report
 from mondrian_ops import datasets, pipeline, publish
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.errors import InputError
-from mondrian_ops.tables import source as sources
+from mondrian_ops.tables import files as sources
 from servers.needs import own_mounts
 
 # Disk full

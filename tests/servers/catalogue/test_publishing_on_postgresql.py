@@ -27,7 +27,7 @@ pytestmark = pytest.mark.postgres
 
 KILLED = """
 import os, signal, sys
-from mondrian_ops import storage
+from mondrian_ops import publish as publishing
 from mondrian_ops.pipeline import overlap_check
 from people_runs import PeopleRun
 
@@ -40,10 +40,10 @@ if step == "in the transaction":
     noted = overlap_check._noted
     overlap_check._noted = lambda *args: die(noted(*args))
 elif step == "before the publication":
-    storage.publish = die
+    publishing.publish = die
 else:
-    publish = storage.publish
-    storage.publish = lambda *args: die(publish(*args))
+    publish = publishing.publish
+    publishing.publish = lambda *args: die(publish(*args))
 run.publish()
 """
 

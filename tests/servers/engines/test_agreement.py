@@ -119,7 +119,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
     },
     "persons in one application": {
         "quasi_identifiers": list(FEW),
-        "partitioning": {"fragments": 6, "sample": 1.0},
+        "partitioning": {"fragments": 2, "sample": 1.0},
         "spark": APPLICATION,
         "entity_id": "large text",
         "k": 3,

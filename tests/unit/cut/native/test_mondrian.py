@@ -26,21 +26,21 @@ from mondrian_ops.cut.native.mondrian import (
     RELAXED,
     SET,
     TREE,
+    KernelPolicy,
     Multiway,
     MultiwayTree,
-    Policy,
     Rows,
     Tree,
 )
 from native_probes import no_criteria
 
 POLICIES = {
-    "median": Policy(MEDIAN, 3, 0),
-    "gain": Policy(GAIN, 3, 0),
-    "relaxed": Policy(RELAXED, 3, 0),
-    "ahead": Policy(GAIN, 3, 100),
-    "groups": Policy(GAIN, 3, 100, 100),
-    "joined": Policy(GAIN, 3, 100, 100, 3),
+    "median": KernelPolicy(MEDIAN, 3, 0),
+    "gain": KernelPolicy(GAIN, 3, 0),
+    "relaxed": KernelPolicy(RELAXED, 3, 0),
+    "ahead": KernelPolicy(GAIN, 3, 100),
+    "groups": KernelPolicy(GAIN, 3, 100, 100),
+    "joined": KernelPolicy(GAIN, 3, 100, 100, 3),
 }
 MULTIWAY = Multiway(3, 2)
 HUGE = 1 << 64  # 0 of what 64 bits hold
@@ -96,7 +96,7 @@ class Arguments:
 
     rows: Rows
     criteria: Criteria
-    policy: Policy = POLICIES["joined"]
+    policy: KernelPolicy = POLICIES["joined"]
     multiway: Multiway = MULTIWAY
 
     def call(self, function: str) -> None:
@@ -192,26 +192,26 @@ def test_arrays_that_do_not_fit_are_refused_by_name(error, name, arguments, func
 @pytest.mark.parametrize(
     "policy",
     [
-        Policy(-1, 3, 0),
-        Policy(RELAXED + 1, 3, 0),
-        Policy(GAIN, 0, 100),
-        Policy(GAIN, HUGE, 100),
-        Policy(GAIN, 1 << 62, 100),
-        Policy(GAIN, 3, -1),
-        Policy(GAIN, 3, HUGE),
-        Policy(GAIN, 3, 100, 101),
-        Policy(GAIN, 3, 100, -1),
-        Policy(GAIN, 3, 100, 100, -1),
-        Policy(GAIN, 3, 100, 100, 1),
-        Policy(GAIN, 3, 1 << 20, BLOCK + 1),
-        Policy(GAIN, 3, 100, 100, 17),
-        Policy(GAIN, 3, 100, 100, HUGE),
+        KernelPolicy(-1, 3, 0),
+        KernelPolicy(RELAXED + 1, 3, 0),
+        KernelPolicy(GAIN, 0, 100),
+        KernelPolicy(GAIN, HUGE, 100),
+        KernelPolicy(GAIN, 1 << 62, 100),
+        KernelPolicy(GAIN, 3, -1),
+        KernelPolicy(GAIN, 3, HUGE),
+        KernelPolicy(GAIN, 3, 100, 101),
+        KernelPolicy(GAIN, 3, 100, -1),
+        KernelPolicy(GAIN, 3, 100, 100, -1),
+        KernelPolicy(GAIN, 3, 100, 100, 1),
+        KernelPolicy(GAIN, 3, 1 << 20, BLOCK + 1),
+        KernelPolicy(GAIN, 3, 100, 100, 17),
+        KernelPolicy(GAIN, 3, 100, 100, HUGE),
     ],
 )
 def test_policies_out_of_range_are_refused(policy, function):
-    with pytest.raises(ValueError, match="Policy"):
+    with pytest.raises(ValueError, match="KernelPolicy"):
         Arguments(rows_of(), criteria_of(), policy).call(function)
-    with pytest.raises(ValueError, match="Policy"):
+    with pytest.raises(ValueError, match="KernelPolicy"):
         mondrian.classes(rows_of(0), criteria_of(), policy)
 
 
