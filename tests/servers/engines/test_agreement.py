@@ -119,14 +119,14 @@ JOBS: Mapping[str, dict[str, Any]] = {
     },
     "persons in one application": {
         "quasi_identifiers": list(FEW),
-        "partitioning": {"fragments": 2, "sample": 1.0},
+        "partitioning": {"fragments": 6, "sample": 1.0},
         "spark": APPLICATION,
-        "entity_id": "large text",
+        "entity_id": "date",
         "k": 3,
         "cut": "lookahead",
-        "sensitive": ["number dictionary", "date"],
+        "sensitive": ["number dictionary"],
         "l": 2,
-        "l_width": {"number dictionary": "50 %", "date": "3 days"},
+        "l_width": {"number dictionary": "1 %"},
     },
     "persons and levels": {
         "quasi_identifiers": ["bool", "float=ladder:0.5/1"],
