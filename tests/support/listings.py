@@ -10,7 +10,7 @@ from unittest.mock import patch
 from mondrian_ops import pipeline, publish
 from mondrian_ops.job.job import Job
 from mondrian_ops.stores.files import FileInfo
-from mondrian_ops.tables import discovery
+from mondrian_ops.stores.local import LocalStore
 from mondrian_ops.tables import files as sources
 
 
@@ -25,18 +25,18 @@ class Asked:
 @contextmanager
 def _asking() -> Iterator[Asked]:
     asked = Asked()
-    list_directory, data_file = discovery.list_directory, sources.data_file
+    contents, data_file = LocalStore.contents, sources.data_file
 
-    def listed(directory: str, hidden: bool = True) -> list[FileInfo]:
+    def listed(store: LocalStore, directory: str) -> tuple[set[str], list[FileInfo]]:
         asked.listed.append(directory)
-        return list_directory(directory, hidden)
+        return contents(store, directory)
 
     def one(url: str) -> FileInfo:
         asked.files.append(url)
         return data_file(url)
 
     with (
-        patch.object(discovery, "list_directory", listed),
+        patch.object(LocalStore, "contents", listed),
         patch.object(sources, "data_file", one),
     ):
         yield asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import shutil
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from mondrian_ops.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
     from mondrian_ops.progress import Display
+
+_SECONDS_TO_SIGNALS = 0.5
 
 
 def add(commands: Any) -> None:
@@ -90,6 +93,9 @@ def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Dis
         sys.stderr.write(render_text(report, shutil.get_terminal_size().columns))
         sys.stderr.write("\n\nPublish this release? [y/N] ")
         sys.stderr.flush()
+        # A signal that comes just before a read would wait for the end of the line.
+        while not select.select([sys.stdin], [], [], _SECONDS_TO_SIGNALS)[0]:
+            pass
         answer = sys.stdin.readline()
     return user() if answer.strip().lower() in ("y", "yes") else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -127,7 +128,7 @@ def test_what_a_retry_may_cure_is_a_drivers_failure_and_not_its_result(begun, mo
     _, work = begun
 
     def lost(_request, _run):
-        raise ConnectionError("an executor is lost")
+        raise ConnectionResetError(errno.ECONNRESET, "an executor is lost")
 
     with pytest.raises(ConnectionError):
         drive(monkeypatch, lost, Request.of(Run(WorkDir(work)), "partition"))
