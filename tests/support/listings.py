@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest.mock import patch
@@ -11,6 +11,8 @@ from mondrian_ops import pipeline, publish
 from mondrian_ops.job.job import Job
 from mondrian_ops.stores.files import FileInfo
 from mondrian_ops.stores.local import LocalStore
+from mondrian_ops.stores.remote import RemoteStore
+from mondrian_ops.stores.store import Store
 from mondrian_ops.tables import files as sources
 
 
@@ -25,18 +27,24 @@ class Asked:
 @contextmanager
 def _asking() -> Iterator[Asked]:
     asked = Asked()
-    contents, data_file = LocalStore.contents, sources.data_file
+    data_file = sources.data_file
 
-    def listed(store: LocalStore, directory: str) -> tuple[set[str], list[FileInfo]]:
-        asked.listed.append(directory)
-        return contents(store, directory)
+    def listing(of: type[Store]) -> Callable[[Store, str], tuple[list[str], list[FileInfo]]]:
+        contents = of.contents
+
+        def listed(store: Store, directory: str) -> tuple[list[str], list[FileInfo]]:
+            asked.listed.append(directory)
+            return contents(store, directory)
+
+        return listed
 
     def one(url: str) -> FileInfo:
         asked.files.append(url)
         return data_file(url)
 
     with (
-        patch.object(LocalStore, "contents", listed),
+        patch.object(LocalStore, "contents", listing(LocalStore)),
+        patch.object(RemoteStore, "contents", listing(RemoteStore)),
         patch.object(sources, "data_file", one),
     ):
         yield asked
