@@ -1,6 +1,6 @@
 """What other packages add by entry points: the rules that all kinds of them have in common.
 
-Imported by whoever starts: the list of entry points is read only when a name is asked for.
+Every start imports this module, so it reads the list of entry points only when a name is asked for.
 """
 
 from __future__ import annotations
