@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from benchmarks import required
 from benchmarks.context import CARDS, MILLION, Context
-from benchmarks.measure import HERE, ROOT, Checkout, Run, alternate, process, python
+from benchmarks.measure import HERE, Checkout, Run, alternate, process, python
 from benchmarks.tables import Table, mib, seconds, times, verdict
 
 
@@ -84,7 +84,7 @@ def _alternated(
             context.say(f"cutting {rows:,} rows: {name}, round {turn + 1}")
             options_of = [f"{cut}={options}" for cut, options in policies.items()]
             path = context.job_file(context.job(rows), checkout=checkout)
-            program = str(ROOT / "benchmarks" / "cutting.py")
+            program = str(checkout.root / "benchmarks" / "cutting.py")
             printed = checkout.output(program, str(path), "1", str(cores), *options_of)
             for cut, took in json.loads(printed).items():
                 runs.setdefault(name, {}).setdefault(cut, []).extend(took)
