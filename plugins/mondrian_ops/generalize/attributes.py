@@ -42,6 +42,8 @@ from mondrian_ops.generalize.labels import (
     edge_text,
     labels_of_pairs,
     of_codes,
+    set_text,
+    single_text,
     starred,
 )
 from mondrian_ops.generalize.native.classes import distinct_per_class, extents
@@ -397,5 +399,5 @@ def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
     if members[0] == 0:
         return None
     if len(members) == 1:
-        return texts[members[0] - 1]
-    return "{" + ", ".join(texts[member - 1] for member in members) + "}"
+        return single_text(texts[members[0] - 1])
+    return set_text([texts[member - 1] for member in members])
