@@ -31,6 +31,7 @@ class MultiwayPolicy:
     room: int = 16
 
     tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.CutPolicy
+    parts_equal_rows: ClassVar[bool] = False
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """Cut rows until no valid cut is left; returns their equivalence classes."""
