@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.data.profile import Profile, as_list, with_prefix
 from mondrian_ops.errors import InputError, UnattainableError
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 Hierarchies = Mapping[str, Hierarchy]
 
@@ -66,7 +67,7 @@ class Draft:
     sample_rows: int
     fragments: int
     reason: str
-    survey: Survey = Survey()  # noqa: RUF009 - frozen
+    survey: Survey = Survey()
     boundaries: NightBoundaries | None = None
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
@@ -190,7 +191,7 @@ def draft(
     hierarchies: Hierarchies,
     sample: pa.Table,
     pilot: pa.Table,
-    slots: Slots = Slots(),
+    slots: Slots = Slots(),  # noqa: B008 - frozen
 ) -> Draft:
     """Choose the cut policy on the ``pilot`` rows and plan the fragments on the ``sample``.
 

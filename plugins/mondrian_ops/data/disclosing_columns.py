@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ from mondrian_ops.data.encoding import as_array, encode_ranks, indexed, value_ty
 from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.persons import LeafPersons, digests
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 NEARLY = 0.9
 """Lambda or xi from which on a column gives a quasi-identifier away. Of two equally frequent

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
+
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.widths import Width, widths_of
+from mondrian_ops.late_methods import dataclass
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""

@@ -14,7 +14,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from mondrian_ops import publish, stores, tables
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify import requirements as verification
 from mondrian_ops.verify.counts import (
     CountedPart,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.generalize.series_boundaries import SeriesBoundaries
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import FragmentWriter
 from mondrian_ops.tables import Split, Table
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -48,6 +48,7 @@ from mondrian_ops.generalize.labels import (
 )
 from mondrian_ops.generalize.native.classes import distinct_per_class, extents
 from mondrian_ops.generalize.rounding import Round, round_between
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats, Ints
 
 

@@ -10,7 +10,7 @@ only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from mondrian_ops.job.criterion import Criterion, WithCriteria
@@ -30,6 +30,7 @@ from mondrian_ops.job.sections import (
 )
 from mondrian_ops.job.series_options import Series
 from mondrian_ops.job.source_options import READING, TYPES, Csv, Type
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.json_reading import as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
 from mondrian_ops.version import __version__
