@@ -53,7 +53,7 @@ def counted_part(
 
     Raises OSError if the part is written again meanwhile.
     """
-    (part,) = publish.read_release(path)
+    (part,) = publish.release_files(path)
     digest = publish.digest_of(path) if with_persons else ""
     persons = work.read_persons(digest) if with_persons else None
     batches = part.batches(counter.columns)
@@ -112,7 +112,7 @@ class ReleaseCheck:
         one = next(iter(paths.values()))
         listed = stores.list_directory(os.path.dirname(one), hidden=False)
         stamps = {each.name: each.stamp for each in listed}
-        (first,) = publish.read_release(one)
+        (first,) = publish.release_files(one)
         verification.counter_of(job, first.columns)  # raises if it cannot be counted
         parts = [(number, stamps.get(os.path.basename(path), "")) for number, path in paths.items()]
         buckets = -(-rows // BUCKET_ROWS)

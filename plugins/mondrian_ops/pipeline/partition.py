@@ -27,6 +27,7 @@ from mondrian_ops.cut.planning import LeafCounts, Slots
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.cut.recoding_search import choose_recoding, first_phase_parts, two_phase
 from mondrian_ops.data.disclosing_columns import confirmed
+from mondrian_ops.data.named_types import name_of
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
@@ -317,6 +318,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
     """The state of a run whose fragments are those of ``merged``."""
     job, source, draft = run.dataset.job, run.dataset.source, run.draft
     fragments = _fragments(run, merged, counts)
+    types = {each.name: name_of(each.type) for each in run.anonymizer.attributes}
     return RunState(
         rows=source.rows,
         columns=column_roles(job, source.schema.names, source.index),
@@ -335,7 +337,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
             note=_note(run, fragments),
         ),
         recoding=None if job.recodes_globally else {},
-        source=source.read_as,
+        source={**source.read_as, "types": {**types, **source.read_as.get("types", {})}},
     )
 
 

@@ -325,7 +325,7 @@ class ReleaseFile:
         return open_table(self.url)
 
 
-def read_release(path: str) -> Iterator[ReleaseFile]:
+def release_files(path: str) -> Iterator[ReleaseFile]:
     """Each data file of a release, or of any directory, file or glob.
 
     On object stores, the files of a release are those that its ``_SUCCESS`` names.

@@ -227,8 +227,8 @@ class Source:
     """How the input was read: its ``format`` and number of files, and which texts are missing.
 
     Of CSV files ``separators``, ``encodings`` and the ``decimal`` mark, and ``numberlike``, the
-    columns of text that look like numbers. ``types`` are those that the job names, or were found in
-    CSV files, by column.
+    columns of text that look like numbers. ``types``, by column: those of the quasi-identifiers,
+    and of others those that the job names, or that were found in CSV files.
     """
 
     format: str
