@@ -44,6 +44,9 @@ values it is 95 % of the rows; of normally distributed columns, a correlation of
 MOST = 0.5
 """The share of rows from which on a column singles out rows."""
 
+RARE = 0.05
+"""The share of rows with rare values from which on sets of the values show persons by name."""
+
 ENOUGH = 10
 """Rows with another value of the quasi-identifier than the most frequent one: with fewer there is
 little to give away, and a column could do it by chance."""
@@ -297,6 +300,13 @@ def confirmed(survey: Survey, followed: Mapping[str, Followed], by_person: bool)
         for each in sorted(findings, key=lambda each: each.how)  # order before value
     }
     return [by_pair[pair] for pair in sorted(by_pair)]
+
+
+def shown_in_sets(rare: Mapping[str, float], k: int) -> list[Finding]:
+    """The quasi-identifiers whose sets show values that few have, by `profile.Profile.rare`."""
+    return [
+        Finding(name, "set", share, fewer_than=k) for name, share in rare.items() if share >= RARE
+    ]
 
 
 def _codes(column: pa.ChunkedArray | pa.Array) -> Codes:

@@ -233,9 +233,10 @@ class JobOptions(WithCriteria):
     )
     dependencies: Literal["warn", "refuse"] = option(
         "warn",
-        title="Columns that undo the work",
+        title="Disclosing columns",
         text="What happens to a release with a column that is published as it is and gives away a "
-        "quasi-identifier, singles out rows, or finds people in their classes.",
+        "quasi-identifier, singles out rows, or finds people in their classes, or with sets whose "
+        "values fewer than k rows have.",
         choices={
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published",
