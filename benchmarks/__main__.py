@@ -48,7 +48,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "truth": truth.tables,
     "loss": quality.losses,
     "distribution": quality.distribution,
-    "adult": quality.adult,
+    "adult": quality.on_adult,
     "algorithms": algorithms.compared,
     "samarati": samarati.tables,
     "di_mondrian": di_mondrian.compared,

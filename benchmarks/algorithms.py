@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from benchmarks.adult import Adult, adult
 from benchmarks.context import Context
-from benchmarks.quality import ADULT_COLUMNS
+from benchmarks.measure import timed
 from benchmarks.tables import Table, seconds
 
 ALGORITHMS: dict[str, dict[str, Any]] = {
@@ -30,29 +31,19 @@ K = (5, 10, 50)
 
 def compared(context: Context) -> Iterator[Table]:
     """Every algorithm on Adult and on poker hands."""
-    yield from _adult(context)
+    for data in adult(context, "algorithms"):
+        yield _adult(context, data)
     yield _poker(context)
 
 
-def _adult(context: Context) -> Iterator[Table]:
-    source = context.data / "adult" / "adult.csv" if context.data else None
-    if source is None or not source.exists():
-        context.say("algorithms: no data folder with adult/adult.csv; give one with --data")
-        return
-    job = {
-        "input": str(source),
-        "output": str(context.scratch / "adult"),
-        "quasi_identifiers": [f"{name}=hierarchy:{name}.csv" for name in ADULT_COLUMNS],
-        "sensitive": ["salary-class"],
-    }
+def _adult(context: Context, data: Adult) -> Table:
     lines = []
     for name, keys in ALGORITHMS.items():
         runs = []
         for k in K:
             context.say(f"adult, {name}, k = {k}")
-            started = time.perf_counter()
-            report = context.report({**job, **keys, "k": k}, beside=source.parent / "hierarchies")
-            runs.append((report, time.perf_counter() - started))
+            job = data.job(sensitive=["salary-class"], k=k, **keys)
+            runs.append(timed(partial(data.report, job)))
         lines.append(
             (
                 name,
@@ -62,7 +53,7 @@ def _adult(context: Context) -> Iterator[Table]:
                 seconds(max(took for _, took in runs)),
             )
         )
-    yield Table(
+    return Table(
         "The algorithms on Adult, 8 quasi-identifiers with hierarchies",
         ("", *(f"LM, k = {k}" for k in K), "classes, k = 5", "suppressed, k = 5", "slowest"),
         lines,
@@ -76,9 +67,7 @@ def _poker(context: Context) -> Table:
         if "samarati" in name:
             continue  # ten columns with all their levels: a lattice of 759,375 nodes
         context.say(f"poker, {name}")
-        started = time.perf_counter()
-        report = context.report(context.job(context.rows, **keys))
-        took = time.perf_counter() - started
+        report, took = timed(partial(context.report, context.job(context.rows, **keys)))
         lines.append(
             (
                 name,

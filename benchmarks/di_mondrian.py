@@ -9,8 +9,6 @@ original value is an interval of one number, or a node of one leaf.
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +17,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from benchmarks.adult import COLUMNS, adult
 from benchmarks.context import CARDS, Context
-from benchmarks.quality import ADULT_COLUMNS
 from benchmarks.tables import Table
 
 K = (5, 10, 20)
@@ -115,7 +112,6 @@ def compared(context: Context) -> Iterator[Table]:
 
 def _losses_of_hands(context: Context, method: str, k: int) -> tuple[str, ...]:
     context.say(f"all hands: {method}, k = {k}")
-    shutil.rmtree(context.scratch / "release", ignore_errors=True)
     keys = {"k": k, "partitioning": {"fragments": 1}, **METHODS[method]}
     report = context.report(context.job(context.rows, **keys))
     return (f"{method}, k = {k}", *_losses(report))
@@ -129,19 +125,12 @@ def _losses(report: dict[str, Any]) -> tuple[str, str, str]:
 def _studies(context: Context) -> Iterator[Study]:
     hands = pq.read_table(context.hands(min(context.rows, POKER_ROWS)))
     yield Study("hands", hands, CARDS, {}, "hand", (2, 3))
-    source = context.data / "adult" / "adult.csv" if context.data else None
-    if source is None or not source.exists():
-        context.say("di_mondrian: no data folder with adult/adult.csv; give one with --data")
-        return
-    table = pc.read_csv(source, parse_options=pc.ParseOptions(delimiter=";"))
-    trees = {
-        name: source.parent / "hierarchies" / f"{name}.csv"
-        for name in ADULT_COLUMNS
-        if name != "age"
-    }
-    yield Study("Adult, by salary class", table, ADULT_COLUMNS, trees, "salary-class", (2,))
-    others = [name for name in ADULT_COLUMNS if name != "occupation"]
-    yield Study("Adult, by occupation", table, others, trees, "occupation", (2, 3))
+    for data in adult(context, "di_mondrian"):
+        table = data.table()
+        trees = {name: data.hierarchies / f"{name}.csv" for name in COLUMNS if name != "age"}
+        yield Study("Adult, by salary class", table, COLUMNS, trees, "salary-class", (2,))
+        others = [name for name in COLUMNS if name != "occupation"]
+        yield Study("Adult, by occupation", table, others, trees, "occupation", (2, 3))
 
 
 def _row(context: Context, study: Study, method: str, k: int, diversity: int) -> tuple[str, ...]:
@@ -149,13 +138,9 @@ def _row(context: Context, study: Study, method: str, k: int, diversity: int) ->
 
     name = f"{method}, k = {k}, l = {diversity}"
     context.say(f"{study.name}: {name}")
-    folder = context.scratch / "job"
-    folder.mkdir(exist_ok=True)
-    for file in study.trees.values():
-        shutil.copy(file, folder)
-    path = folder / "job.json"
-    path.write_text(json.dumps(study.job(k=k, l=diversity, **METHODS[method])), encoding="utf-8")
-    release, report = anonymize(study.train, path)
+    job = study.job(k=k, l=diversity, **METHODS[method])
+    hierarchies = next((file.parent for file in study.trees.values()), None)
+    release, report = anonymize(study.train, context.job_file(job, hierarchies))
     return (name, *_losses(report), *_scores(study, release))
 
 

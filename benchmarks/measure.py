@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
 _USAGE = Path(__file__).with_name("usage.py")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,18 @@ def alternate(contenders: Mapping[str, Callable[[], Run]], rounds: int) -> dict[
     }
 
 
+def timed(
+    work: Callable[[], _Found], clock: Callable[[], float] = time.perf_counter
+) -> tuple[_Found, float]:
+    """What `work` returns, and the seconds it took by `clock`."""
+    start = clock()
+    found = work()
+    return found, clock() - start
+
+
 def median_seconds(work: Callable[[], Any], rounds: int) -> float:
     """Median wall-clock seconds of calling `work`."""
-    taken = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+    return statistics.median(timed(work)[1] for _ in range(rounds))
 
 
 def machine() -> dict[str, str]:

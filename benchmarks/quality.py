@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from benchmarks import required
+from benchmarks.adult import Adult, adult
 from benchmarks.context import MILLION, Context
 from benchmarks.tables import Table, change, millions, verdict
 
 CUTS = ("median", "gain", "lookahead")
 ADULT_BUDGET_S = 15
-ADULT_COLUMNS = (
-    "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
-    "occupation",
-)  # fmt: skip
 
 
 def losses(context: Context) -> Iterator[Table]:
@@ -130,17 +125,18 @@ def _distributed(
             change(mean, whole["NCP"]), millions(dp), change(dp, whole["DP"]))  # fmt: skip
 
 
-def adult(context: Context) -> Iterator[Table]:
+def on_adult(context: Context) -> Iterator[Table]:
     """Mean LM on Adult for every cut, age as an interval and by its hierarchy."""
-    source = context.data / "adult" / "adult.csv" if context.data else None
-    if source is None or not source.exists():
-        context.say("adult: no data folder with adult/adult.csv; give one with --data")
-        return
+    for data in adult(context, "adult"):
+        yield _on_adult(data)
+
+
+def _on_adult(data: Adult) -> Table:
     asks: dict[str, dict[str, Any]] = {cut: {"cut": cut} for cut in (*CUTS, "auto")}
     longer = f"auto, cut_budget_s {ADULT_BUDGET_S}"
     asks[longer] = {"cut": "auto", "cut_budget_s": ADULT_BUDGET_S}
     losses = {
-        (name, age): [_adult_lm(context, source, age, k, **keys) for k in required.ADULT_K]
+        (name, age): [_adult_lm(data, age, k, **keys) for k in required.ADULT_K]
         for age in ("interval", "hierarchy")
         for name, keys in asks.items()
     }
@@ -149,7 +145,7 @@ def adult(context: Context) -> Iterator[Table]:
         (f"here, {cut}, age by {age}", *(f"{lm:.4f}" for lm in lms))
         for (cut, age), lms in losses.items()
     ]
-    yield Table(
+    return Table(
         "Utility on Adult: LM averaged over 8 quasi-identifiers",
         ("", *(f"k = {k}" for k in required.ADULT_K)),
         rows,
@@ -166,27 +162,15 @@ def _adult_met(age: str, losses: list[float]) -> str:
     return f"{met} of {len(required_losses)} figures with age by {age}"
 
 
-def _adult_lm(context: Context, source: Path, age: str, k: int, **keys: Any) -> float:
-    job = {
-        "input": str(source),
-        "output": str(context.scratch / "adult"),
-        "k": k,
-        **keys,
-        "quasi_identifiers": [
-            {"name": name, "generalization": "interval"}
-            if (name, age) == ("age", "interval")
-            else {"name": name, "generalization": "hierarchy", "hierarchy": f"{name}.csv"}
-            for name in ADULT_COLUMNS
-        ],
-        "partitioning": {"fragments": 1},
-    }  # fmt: skip
-    context.say(f"adult, {keys}, age by {age}, k = {k}")
-    lm: float = context.report(job, beside=source.parent / "hierarchies")["metrics"]["LM"]
+def _adult_lm(data: Adult, age: str, k: int, **keys: Any) -> float:
+    data.context.say(f"adult, {keys}, age by {age}, k = {k}")
+    intervals = ["age"] if age == "interval" else []
+    job = data.job(intervals, k=k, partitioning={"fragments": 1}, **keys)
+    lm: float = data.report(job)["metrics"]["LM"]
     return lm
 
 
 def _report(context: Context, **changes: Any) -> dict[str, Any]:
-    shutil.rmtree(context.scratch / "release", ignore_errors=True)
     context.say(", ".join(f"{key} {value}" for key, value in _flat(changes)))
     return context.report(context.job(context.rows, **changes))
 

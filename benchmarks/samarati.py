@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import random
 import statistics
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import enlarge
+from benchmarks.adult import COLUMNS, Adult, adult
 from benchmarks.context import Context
-from benchmarks.quality import ADULT_COLUMNS
+from benchmarks.measure import timed
 from benchmarks.tables import Table, seconds, times
 
 MARITAL = {
@@ -64,15 +65,13 @@ TABLE_2 = {10: (0.2887, 60), 50: (0.3166, 60), 100: (0.3459, 64), 1000: (0.4890,
 
 def tables(context: Context) -> Iterator[Table]:
     """The source's Tables 1, 3 and 4, times of each choice and against rows, and Table 2."""
-    folder = context.data / "adult" if context.data else None
-    if folder is None or not (folder / "adult.csv").exists():
-        context.say("samarati: no data folder with adult/adult.csv; give one with --data")
-        return
-    yield _beside_the_source(context, folder / "adult.csv")
-    yield _times(context, _rows(folder / "adult.csv", ";"), folder / "hierarchies")
-    yield _against_rows(context, folder)
-    if (folder / "adult_uci.csv").exists():
-        yield _mondrian(context, _rows(folder / "adult_uci.csv", ","))
+    for data in adult(context, "samarati"):
+        yield _beside_the_source(context, data)
+        yield _times(context, _rows(data.path, ";"), data.hierarchies)
+        yield _against_rows(context, data)
+        original = data.path.with_name("adult_uci.csv")
+        if original.exists():
+            yield _mondrian(context, _rows(original, ","))
 
 
 def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
@@ -108,20 +107,13 @@ def _searched(encoded: tuple[Any, Any], k: int, max_suppressed: int, choice: str
     return search(*encoded, Privacy(KAnonymity(k), ()), [], max_suppressed, choice)
 
 
-def _beside_the_source(context: Context, source: Path) -> Table:
+def _beside_the_source(context: Context, data: Adult) -> Table:
     beside = context.scratch / "source"
     beside.mkdir()
     rows = "".join(f"{status};{group};*\n" for status, group in MARITAL.items())
     (beside / "marital.csv").write_text(rows, encoding="utf-8")
-    job = {
-        "input": str(source),
-        "output": str(context.scratch / "samarati"),
-        "algorithm": "samarati",
-        "unlisted": "drop",
-        "quasi_identifiers": [
-            "sex", "race", "marital-status=hierarchy:marital.csv", "age=ladder:5/10/20@16",
-        ],
-    }  # fmt: skip
+    columns = ["sex", "race", "marital-status=hierarchy:marital.csv", "age=ladder:5/10/20@16"]
+    job = data.job(algorithm="samarati", unlisted="drop", quasi_identifiers=columns)
     return Table(
         "Samarati on Adult: the source's Tables 1, 3 and 4",
         ("table, K, MaxSup, choice", "levels printed", "here", "LM printed", "here",
@@ -165,7 +157,7 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
             csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines(), delimiter=";"),
             name,
         )
-        for name in ADULT_COLUMNS
+        for name in COLUMNS
     }
     encoded = _encoded(rows, hierarchies)
     most = int(SUPPRESSED * len(rows))
@@ -174,14 +166,12 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
     for k in (5, 10, 25, 50, 100):
         for choice in CHOICES:
             context.say(f"samarati, {choice}, k = {k}")
-            times = []
-            for _ in range(context.rounds):
-                start = time.perf_counter()
-                result = _searched(encoded, k, most, choice)
-                times.append(time.perf_counter() - start)
+            search = partial(_searched, encoded, k, most, choice)
+            runs = [timed(search) for _ in range(context.rounds)]
+            result, taken = runs[0][0], statistics.median(took for _, took in runs)
             lines.append(
-                (f"k = {k}, {choice}", f"{statistics.median(times):.2f} s", str(result.height),
-                 f"{result.loss / len(ADULT_COLUMNS):.4f}", str(result.suppressed_rows),
+                (f"k = {k}, {choice}", f"{taken:.2f} s", str(result.height),
+                 f"{result.loss / len(COLUMNS):.4f}", str(result.suppressed_rows),
                  str(result.classes), f"{result.checked:,} of {result.nodes:,}")
             )  # fmt: skip
     return Table(
@@ -193,17 +183,13 @@ def _times(context: Context, rows: Sequence[Mapping[str, str]], folder: Path) ->
     )
 
 
-def _against_rows(context: Context, folder: Path) -> Table:
-    from pyarrow import csv as arrow_csv
-
-    semicolons = arrow_csv.ParseOptions(delimiter=";")
-    table = arrow_csv.read_csv(folder / "adult.csv", parse_options=semicolons)
-    lines = []
+def _against_rows(context: Context, data: Adult) -> Table:
+    table, lines = data.table(), []
     for rows in (REPEATED * size for size in context.adult_sizes):
         context.say(f"samarati, Adult over and over: {rows:,} rows")
         path = context.scratch / f"adult-repeated-{rows}.parquet"
         enlarge.write(table, (), rows, 1, path)
-        once, search, task = _seconds_of_phase_one(context, path, folder / "hierarchies")
+        once, search, task = _seconds_of_phase_one(data, path)
         lines.append(
             (f"{rows:,}", seconds(once), seconds(search), times(search / once), seconds(task))
         )
@@ -220,39 +206,25 @@ def _against_rows(context: Context, folder: Path) -> Table:
     )
 
 
-def _seconds_of_phase_one(
-    context: Context, path: Path, hierarchies: Path
-) -> tuple[float, float, float]:
+def _seconds_of_phase_one(data: Adult, path: Path) -> tuple[float, float, float]:
     """Of reading the columns once, of all up to the recoding, and of that with fragments."""
     from mondrian_ops import pipeline, publish, tables
 
-    job = {
-        "input": str(path),
-        "output": str(context.scratch / "samarati"),
-        "k": 5,
-        "algorithm": "samarati",
-        "samarati": {"choice": "optimal", "max_suppressed": SUPPRESSED},
-        "quasi_identifiers": [
-            {"name": name, "generalization": "hierarchy", "hierarchy": f"{name}.csv"}
-            for name in ADULT_COLUMNS
-        ],
-        "unlisted": "drop",
-    }
-    start = time.perf_counter()
-    for _batch in tables.open_table(str(path)).batches(list(ADULT_COLUMNS)):
-        pass
-    taken = [time.perf_counter() - start]
-    for most in (1 << 40, None):
-        partitioning = {"fragments": 1} if most is None else {"fragments": 1, "max_rows": most}
-        parallel = {**job, "partitioning": partitioning}
-        loaded = pipeline.load_job(context.job_file(parallel, hierarchies))
+    def search(partitioning: dict[str, int]) -> float:
+        options = {"choice": "optimal", "max_suppressed": SUPPRESSED}
+        job = data.job(input=str(path), k=5, algorithm="samarati", samarati=options,
+                       unlisted="drop", partitioning=partitioning)  # fmt: skip
+        loaded = pipeline.load_job(data.context.job_file(job, data.hierarchies))
         work = publish.work_path(job["output"], "benchmark")
-        start = time.perf_counter()
-        pipeline.partition(loaded, work=work)
-        taken.append(time.perf_counter() - start)
+        _, taken = timed(partial(pipeline.partition, loaded, work=work))
         publish.WorkDir(work).remove()
-    once, search, task = taken
-    return once, search, task
+        return taken
+
+    def read() -> None:
+        for _batch in tables.open_table(str(path)).batches(list(COLUMNS)):
+            pass
+
+    return timed(read)[1], search({"fragments": 1, "max_rows": 1 << 40}), search({"fragments": 1})
 
 
 def _mondrian(context: Context, rows: Sequence[Mapping[str, str]]) -> Table:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -24,8 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks import required
+from benchmarks.adult import Adult, adult
 from benchmarks.context import Context
 from benchmarks.intersection import Attacker, classes_of
+from benchmarks.measure import timed
 from benchmarks.tables import Table, mib, seconds, times, verdict
 
 if TYPE_CHECKING:
@@ -70,11 +71,8 @@ def tables(context: Context) -> Iterator[Table]:
     yield _subtracted(context)
     yield _small_nights(context)
     yield _year(context)
-    folder = context.data / "adult" if context.data else None
-    if folder is None or not (folder / "adult.csv").exists():
-        context.say("series: no data folder with adult/adult.csv; give one with --data")
-        return
-    yield _adult(context, folder / "adult.csv")
+    for data in adult(context, "series"):
+        yield _adult(context, data)
 
 
 def _baseline(context: Context) -> Table:
@@ -261,12 +259,12 @@ def _year(context: Context) -> Table:
     )  # fmt: skip
 
 
-def _adult(context: Context, path: Path) -> Table:
+def _adult(context: Context, data: Adult) -> Table:
     rows = []
     nights = min(context.nights, ADULT_NIGHTS)
     for values in ADULT_L:
         for name, job in _contenders(_job(ADULT, "occupation", k=values, l=values)).items():
-            found = list(_released(context, f"adult-{name}-{values}", job, _dynamic(path, nights)))
+            found = list(_released(context, f"adult-{name}-{values}", job, _dynamic(data, nights)))
             left_out = sum(night.left_out for night in found)
             made_up = sum(night.counterfeits for night in found)
             rows.append(
@@ -343,10 +341,8 @@ def _released(
             carried = carried.append_column("came", pa.array(np.full(len(drop), number)))
             pq.write_table(carried, source)
             path = context.job_file({**job, "input": str(source), "output": str(output)})
-            start = time.perf_counter()
-            loaded = pipeline.load_job(path)
-            report = pipeline.run(loaded)
-            taken = time.perf_counter() - start
+            loaded, loading = timed(partial(pipeline.load_job, path))
+            report, running = timed(partial(pipeline.run, loaded))
             source.unlink()
             release = pq.read_table(output)
             classes = classes_of(release, job["quasi_identifiers"])
@@ -364,7 +360,7 @@ def _released(
                 report["rows"].get("waiting", 0),
                 len(release) - report["rows"]["published"],
                 report["metrics"]["GCP"],
-                taken,
+                loading + running,
                 attacker.left(),
                 attacker.subtracted(),
                 number - came,
@@ -437,11 +433,9 @@ def _snapshots(people: int, nights: int, **rates: float) -> Iterator[pa.Table]:
         yield _with(drop, "zip", drop["zip"].cast(pa.int32()))
 
 
-def _dynamic(path: Path, nights: int) -> Iterator[pa.Table]:
+def _dynamic(data: Adult, nights: int) -> Iterator[pa.Table]:
     """Releases of Adult: each has other people in the place of some, who do not come back."""
-    from pyarrow import csv
-
-    table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=";"))
+    table = data.table()
     table = table.append_column("person", pa.array(np.arange(len(table))))
     generator = np.random.default_rng(0)
     order = generator.permutation(len(table))

@@ -6,13 +6,14 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import enlarge
+from benchmarks.adult import COLUMNS, Adult, adult
 from benchmarks.context import Context
-from benchmarks.quality import ADULT_COLUMNS
+from benchmarks.measure import timed
 from benchmarks.tables import Table, change, mib, seconds, times
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ PARTS = (2, 3, 4, 6, 8, 12, 16, 20)
 
 def figures(context: Context) -> Iterator[Table]:
     """Time against size, then time and loss against k^I and against p."""
-    source = context.data / "adult" / "adult.csv" if context.data else None
-    if source is None or not source.exists():
-        context.say("tds: no data folder with adult/adult.csv; give one with --data")
-        return
-    datasets = [_Enlarged.of(context, source, rows) for rows in context.adult_sizes]
+    for data in adult(context, "tds"):
+        yield from _figures(context, [_Enlarged.of(data, rows) for rows in context.adult_sizes])
+
+
+def _figures(context: Context, datasets: list[_Enlarged]) -> Iterator[Table]:
     yield _against_size(context, datasets)
     swept = max((d for d in datasets if d.rows <= SWEEP_ROWS), key=lambda d: d.rows, default=None)
     if swept is not None:
@@ -52,25 +53,13 @@ class _Enlarged:
     beside: Path
 
     @classmethod
-    def of(cls, context: Context, source: Path, rows: int) -> _Enlarged:
-        from pyarrow import csv
-
+    def of(cls, data: Adult, rows: int) -> _Enlarged:
+        context = data.context
         path = context.scratch / f"adult-{rows}.parquet"
         context.say(f"tds: Adult enlarged to {rows:,} rows")
-        table = csv.read_csv(source, parse_options=csv.ParseOptions(delimiter=";"))
-        enlarge.write(table, ADULT_COLUMNS, rows, 1, path)
-        job = {
-            "input": str(path),
-            "output": str(context.scratch / "release"),
-            "k": K,
-            "quasi_identifiers": [
-                {"name": name, "generalization": "hierarchy", "hierarchy": f"{name}.csv"}
-                for name in ADULT_COLUMNS
-            ],
-            "sensitive": ["salary-class"],
-            "algorithm": "tds",
-        }
-        return cls(context, rows, path, job, source.parent / "hierarchies")
+        enlarge.write(data.table(), COLUMNS, rows, 1, path)
+        job = data.job(input=str(path), k=K, sensitive=["salary-class"], algorithm="tds")
+        return cls(context, rows, path, job, data.hierarchies)
 
     @cached_property
     def counted(self) -> tuple[Anonymizer, FrequencySet, float]:
@@ -102,16 +91,15 @@ class _Enlarged:
         anonymizer, frequencies, _ = self.counted
         domain = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.domains
         search = TwoPhase(*domain, Tds(parts, k_intermediate), seed)
-        levels, taken = [], []
-        for part in search.options.parts:
-            start = time.process_time()
-            levels.append(search.first(frequencies, part))
-            taken.append(time.process_time() - start)
-        start = time.process_time()
-        recoding = search.second(frequencies, levels)
-        second = time.process_time() - start
+        firsts = [
+            timed(partial(search.first, frequencies, part), time.process_time)
+            for part in search.options.parts
+        ]
+        levels, taken = [levels for levels, _ in firsts], [took for _, took in firsts]
+        second = partial(search.second, frequencies, levels)
+        recoding, took = timed(second, time.process_time)
         classes = recoding.final.classes
-        return _Run(recoding.iloss, sum(taken), max(taken, default=0.0), second, classes)
+        return _Run(recoding.iloss, sum(taken), max(taken, default=0.0), took, classes)
 
 
 @dataclass(frozen=True)
