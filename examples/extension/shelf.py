@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.stores import store_access
-from mondrian_ops.stores.locations import name_of, parent_of, shown
+from mondrian_ops.stores.locations import parent_of, shown
 from mondrian_ops.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class ShelfStore(RemoteStore):
     @contextmanager
     def _in_one_step(self, url: str) -> Iterator[str]:
         """A hidden name to write under, which then takes the place of the file."""
-        hidden = self.joined(parent_of(url), f".{name_of(url)}.{uuid.uuid4().hex[:8]}.tmp")
+        hidden = self.unfinished(url)
         try:
             yield hidden
             os.replace(self._path(hidden), self._path(url))

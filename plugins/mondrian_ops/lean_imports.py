@@ -12,19 +12,16 @@ for each core of the host, even in a container that may use two, and keeps memor
 
 Both glibc and pyarrow keep what a thread has freed for that thread. One heap for all threads takes
 a third less memory where two threads count a release, and no more time: large arrays are few.
-
-Python looks for garbage after each 700 new objects, imports make a hundred thousand, and none of
-them is garbage.
 """
 
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
@@ -33,7 +30,6 @@ from mondrian_ops.cores import available_cores
 _THREADS = "OPENBLAS_NUM_THREADS"
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead
-_NEW_OBJECTS = 50_000  # between two looks for garbage
 _M_ARENA_MAX = -8  # malloc.h of glibc
 _TUNABLE = "glibc.malloc.arena_max="
 
@@ -43,10 +39,8 @@ def import_lean() -> None:
 
     OpenBLAS then has one thread, and all threads have one heap, unless the environment says
     otherwise; pyarrow has a thread for each core that this process may use, but few. When a program
-    imports pandas later, pyarrow looks for it again, and converts its values as usual. Garbage is
-    looked for seldom from here on.
+    imports pandas later, pyarrow looks for it again, and converts its values as usual.
     """
-    _collect_seldom()
     _share_heap()
     _import_with("numpy", _THREADS, "1")
     _import_with("pyarrow", _POOL, "system")
@@ -62,12 +56,6 @@ def import_lean() -> None:
     finally:
         sys.meta_path.remove(hidden)
     sys.meta_path.insert(0, _Later())
-
-
-def _collect_seldom() -> None:
-    new_objects, *others = gc.get_threshold()
-    if 0 < new_objects < _NEW_OBJECTS:  # 0: never
-        gc.set_threshold(_NEW_OBJECTS, *others)
 
 
 def _share_heap() -> None:
@@ -94,7 +82,7 @@ def limit_pyarrow() -> None:
     pa.set_cpu_count(min(pa.cpu_count(), available_cores(), _PYARROW_THREADS))
 
 
-class _Hidden:
+class _Hidden(MetaPathFinder):
     """Hides pandas."""
 
     def find_spec(
@@ -104,7 +92,7 @@ class _Hidden:
             raise ModuleNotFoundError("pandas is left out", name=fullname)
 
 
-class _Later:
+class _Later(MetaPathFinder):
     """Makes pyarrow look for pandas again when a program imports it."""
 
     def find_spec(

@@ -51,9 +51,6 @@ def tier_of(item: pytest.Item) -> str:
     """
     if item.nodeid.startswith("tests/soak/") or item.get_closest_marker("soak"):
         return "soak"
-    # Arrow's client of Azure sometimes ends its whole process when the emulator hangs up.
-    if item.get_closest_marker("azure"):
-        return "soak"
     needs_server = any(item.get_closest_marker(need) for need in NEEDS)
     return "servers" if needs_server or item.nodeid.startswith("tests/servers/") else ""
 

@@ -30,6 +30,7 @@ from mondrian_ops.stores.files import (
     write_file,
 )
 from mondrian_ops.stores.locations import joined, shown
+from mondrian_ops.stores.remote import is_unfinished
 from mondrian_ops.stores.store import FileInfo, store_of
 
 MARKER = "_mondrian_ops-publishing"
@@ -87,7 +88,8 @@ class ObjectPublication(Publication):
         remove_tree(staging)
 
     def is_begun(self, names: Collection[str]) -> bool:
-        return MARKER in names
+        """By the marker, or what a process left that was killed while it wrote it."""
+        return MARKER in names or any(is_unfinished(name, MARKER) for name in names)
 
 
 def _copy_missing(parts: Sequence[FileInfo], target: str, progress: Progress) -> None:

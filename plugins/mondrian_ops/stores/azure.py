@@ -8,9 +8,9 @@ key, what Azure's default credential finds (a managed identity, ``AZURE_CLIENT_I
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores import store_access
-from mondrian_ops.stores.locations import name_of, parent_of
 from mondrian_ops.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
@@ -119,7 +118,9 @@ class AzureStore(RemoteStore):
                 "abfss: this pyarrow was built without Azure; install the wheel from PyPI, version "
                 "20 or later"
             )
-        return pa_fs.AzureFileSystem(**options)
+        store = pa_fs.AzureFileSystem(**options)
+        _sign_in(store)
+        return store
 
     def path_in(self, base: str, path: str) -> str:
         return store_access.split(base)[2].partition("@")[0] + path
@@ -137,14 +138,35 @@ class AzureStore(RemoteStore):
 
     def upload(self, url: str, content: IO[bytes]) -> None:
         """Under a hidden name, then by a copy: Arrow makes an empty blob before it has content."""
-        hidden = f".{name_of(url)}.{uuid.uuid4().hex[:8]}.tmp"
-        temporary = self.joined(parent_of(url), hidden)
+        temporary = self.unfinished(url)
         try:
             super().upload(temporary, content)
             self.copy(temporary, url)
         finally:
             with suppress(OSError):
                 self.remove_file(temporary)
+
+
+def _sign_in(store: pa_fs.FileSystem) -> None:
+    """Try the key or credential once, by the one request that ends in an error where it fails.
+
+    With any other Arrow ends the process. What the server answers to this one does not matter.
+    """
+    import pyarrow as pa
+
+    try:
+        store.get_file_info("none/none")
+    except OSError:  # what is asked next tells it
+        return
+    except pa.ArrowException as error:
+        kind, _, reason = str(error).partition("' failed: ")[2].partition(": ")
+        text = (
+            f"abfss: Azure's client cannot sign in ({reason.partition(chr(10))[0].rstrip('.')}); "
+            "correct the key or the credential in the Airflow connection or the environment"
+        )
+        if "AuthenticationException" in kind:  # who gives tokens may be away for a moment
+            raise OSError(errno.EIO, text) from None
+        raise InputError(text) from None
 
 
 def _of_environment() -> Mapping[str, Any]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import fnmatch
 import os
+import re
 import shutil
 import tempfile
+import uuid
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +20,14 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.errors import InputError
 from mondrian_ops.stores import store_access
-from mondrian_ops.stores.locations import before_wildcard, has_wildcard, is_hidden, shown
+from mondrian_ops.stores.locations import (
+    before_wildcard,
+    has_wildcard,
+    is_hidden,
+    name_of,
+    parent_of,
+    shown,
+)
 from mondrian_ops.stores.store import FileInfo, NewFile, Store, find_store, schemes
 
 if TYPE_CHECKING:
@@ -222,6 +231,13 @@ class RemoteStore(Store):
                 raise
             sink.close()
 
+    def unfinished(self, url: str) -> str:
+        """A hidden name beside a file's own, under which a store can write it at first.
+
+        :func:`is_unfinished` knows it where a killed process left it.
+        """
+        return self.joined(parent_of(url), f".{name_of(url)}.{uuid.uuid4().hex[:8]}.tmp")
+
     def copy(self, source: str, target: str) -> None:
         store, path = self.arrow(source)
         with self.errors(source):
@@ -255,6 +271,11 @@ class RemoteStore(Store):
         store, path = self.arrow(url)
         with suppress(FileNotFoundError), self.errors(url):
             store.delete_file(path)
+
+
+def is_unfinished(name: str, of: str) -> bool:
+    """Whether :meth:`RemoteStore.unfinished` gives a name for a file called ``of``."""
+    return re.fullmatch(rf"\.{re.escape(of)}\.[0-9a-f]{{8}}\.tmp", name) is not None
 
 
 def remote_store(name: str) -> RemoteStore:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from mondrian_ops.errors import InputError
-from mondrian_ops.late_methods import dataclass
 from mondrian_ops.tables.table import Table
 
 

@@ -115,6 +115,9 @@ class ObjectFolder(Store, Protocol):
     def is_copy(self, request: Request) -> bool:
         """Whether a request copies an object on the server."""
 
+    def end_locks(self) -> None:
+        """Do as if the locks that a killed client left had run out, where there are locks."""
+
     def read_directly(self) -> AbstractContextManager[None]:
         """Read without the server that tells of requests, where Arrow cannot read through it."""
         return nullcontext()
@@ -262,6 +265,12 @@ class AzureFolder(ObjectFolder):
 
     def delete(self, path: str) -> None:
         self._ask("DELETE", self._blob(path), {})
+
+    def end_locks(self) -> None:
+        listed = self._ask("GET", f"/{self.bucket}", {"restype": "container", "comp": "list"})
+        for name in re.findall(r"<Name>([^<]*)</Name>(?:(?!<Name>).)*>leased<", listed.decode()):
+            how = {"x-ms-lease-action": "break", "x-ms-lease-break-period": "0"}
+            self._ask("PUT", self._blob(name), {"comp": "lease"}, headers=how)
 
     def _blob(self, path: str) -> str:
         return f"/{self.bucket}/{urllib.parse.quote(path)}"

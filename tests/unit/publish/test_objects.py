@@ -276,3 +276,16 @@ def test_a_file_beside_the_parts_that_the_new_release_does_not_have_goes(store):
         "_SUCCESS",
         "_report.json",
     ]
+
+
+def test_who_was_killed_while_the_marker_was_written_stands_in_nobodys_way(store):
+    write_file(f"s3://{OUT}/.{objects.MARKER}.0123abcd.tmp", b"token")
+    check_output("s3://bucket/in", f"s3://{OUT}")
+    publish(stage(store, "a", 2), f"s3://{OUT}", "token")
+    assert sorted(name for name in store.objects if name.startswith(OUT)) == [
+        f"{OUT}/{name}"
+        for name in ("_SUCCESS", "_report.json", "part-a00000.parquet", "part-a00001.parquet")
+    ]
+    write_file("s3://bucket/other/.somebody.0123abcd.tmp", b"")
+    with pytest.raises(StorageError, match="holds something that is not a release"):
+        check_output("s3://bucket/in", "s3://bucket/other")

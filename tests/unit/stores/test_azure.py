@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.fs as pa_fs
 import pytest
 
 from mondrian_ops.errors import InputError
@@ -108,3 +110,26 @@ def test_a_lock_that_a_killed_deletion_left_is_waited_for(monkeypatch):
     azure.AzureStore().remove_file(f"abfss://data@{HOST}/x")
     assert not locked
     assert pauses == [1.0, 2.0]
+
+
+def test_a_key_that_is_none_is_an_error_and_ends_no_process():
+    with pytest.raises(InputError, match=r"cannot sign in \(.*Base64.*\); correct the key"):
+        azure.AzureStore().connect({"account_name": "acme", "account_key": "no key"})
+
+
+def test_a_service_that_gives_no_token_may_give_one_later(monkeypatch):
+    text = (
+        "Unknown error: Check for Hierarchical Namespace support on 'https://acme/none' failed: "
+        "N5Azure4Core11Credentials23AuthenticationExceptionE: GetToken(): Could not resolve host.\n"
+    )
+    asked = []
+
+    def get_file_info(path):
+        asked.append(path)
+        raise pa.ArrowException(text)
+
+    store = SimpleNamespace(get_file_info=get_file_info)
+    monkeypatch.setattr(pa_fs, "AzureFileSystem", lambda **_: store)
+    with pytest.raises(OSError, match=r"cannot sign in \(GetToken\(\): Could not resolve host\)"):
+        azure.AzureStore().connect({"account_name": "acme"})
+    assert len(asked) == 1
