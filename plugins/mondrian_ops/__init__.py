@@ -8,8 +8,9 @@ from mondrian_ops.version import __version__
 
 if TYPE_CHECKING:
     from mondrian_ops.pipeline import anonymize as anonymize
+    from mondrian_ops.reading.release import read_release as read_release
 
-__all__ = ["__version__", "anonymize"]
+__all__ = ["__version__", "anonymize", "read_release"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from mondrian_ops.pipeline import anonymize
 
         return anonymize
+    if name == "read_release":
+        from mondrian_ops.reading.release import read_release
+
+        return read_release
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,10 +5,10 @@ Every start imports this module, so it reads the list of entry points only when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops.errors import MondrianOpsError
+from mondrian_ops.late_methods import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

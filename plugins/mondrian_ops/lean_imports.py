@@ -12,16 +12,19 @@ for each core of the host, even in a container that may use two, and keeps memor
 
 Both glibc and pyarrow keep what a thread has freed for that thread. One heap for all threads takes
 a third less memory where two threads count a release, and no more time: large arrays are few.
+
+Python looks for garbage after each 700 new objects, imports make a hundred thousand, and none of
+them is garbage.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
@@ -30,6 +33,7 @@ from mondrian_ops.cores import available_cores
 _THREADS = "OPENBLAS_NUM_THREADS"
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead
+_NEW_OBJECTS = 50_000  # between two looks for garbage
 _M_ARENA_MAX = -8  # malloc.h of glibc
 _TUNABLE = "glibc.malloc.arena_max="
 
@@ -39,8 +43,10 @@ def import_lean() -> None:
 
     OpenBLAS then has one thread, and all threads have one heap, unless the environment says
     otherwise; pyarrow has a thread for each core that this process may use, but few. When a program
-    imports pandas later, pyarrow looks for it again, and converts its values as usual.
+    imports pandas later, pyarrow looks for it again, and converts its values as usual. Garbage is
+    looked for seldom from here on.
     """
+    _collect_seldom()
     _share_heap()
     _import_with("numpy", _THREADS, "1")
     _import_with("pyarrow", _POOL, "system")
@@ -56,6 +62,12 @@ def import_lean() -> None:
     finally:
         sys.meta_path.remove(hidden)
     sys.meta_path.insert(0, _Later())
+
+
+def _collect_seldom() -> None:
+    new_objects, *others = gc.get_threshold()
+    if 0 < new_objects < _NEW_OBJECTS:  # 0: never
+        gc.set_threshold(_NEW_OBJECTS, *others)
 
 
 def _share_heap() -> None:
@@ -82,7 +94,7 @@ def limit_pyarrow() -> None:
     pa.set_cpu_count(min(pa.cpu_count(), available_cores(), _PYARROW_THREADS))
 
 
-class _Hidden(MetaPathFinder):
+class _Hidden:
     """Hides pandas."""
 
     def find_spec(
@@ -92,7 +104,7 @@ class _Hidden(MetaPathFinder):
             raise ModuleNotFoundError("pandas is left out", name=fullname)
 
 
-class _Later(MetaPathFinder):
+class _Later:
     """Makes pyarrow look for pandas again when a program imports it."""
 
     def find_spec(

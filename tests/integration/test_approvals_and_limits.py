@@ -297,7 +297,7 @@ def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypat
     """A part that was changed between the tasks: a row of it is taken for one of another age."""
 
     def changed(path):
-        for file in read_release(path):
+        for file in release_files(path):
             table = pa.Table.from_batches(file.batches())
             ages = ["1", *table["age"].to_pylist()[1:]]
             at = table.column_names.index("age")
@@ -306,8 +306,8 @@ def test_a_release_with_small_classes_is_refused_with_its_figures(job, monkeypat
                 name=file.name, columns=file.columns, batches=lambda _columns, of=batches: iter(of)
             )
 
-    read_release = publish.read_release
-    monkeypatch.setattr(publish, "read_release", changed)
+    release_files = publish.release_files
+    monkeypatch.setattr(publish, "release_files", changed)
     with pytest.raises(PrivacyError) as caught:
         pipeline.run(pipeline.load_job(job))
     report = caught.value.report

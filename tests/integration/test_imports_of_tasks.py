@@ -18,7 +18,7 @@ TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
 
 # What some jobs need, and this one does not.
 OF_OTHER_JOBS = {
-    "pandas", "rich", "pyspark", "fsspec", "sqlalchemy",
+    "pandas", "rich", "pyspark", "fsspec", "sqlalchemy", "importlib.metadata",
     "mondrian_ops.catalogue.contracts",
     "mondrian_ops.data.contract",
     "mondrian_ops.data.sketch",
@@ -99,13 +99,13 @@ import json, sys
 from pathlib import Path
 from mondrian_ops.cli import main
 status = main(["run", sys.argv[1], "--quiet"])
-Path(sys.argv[2]).write_text(json.dumps(sorted(sys.modules)))
+Path(sys.argv[2]).write_text(json.dumps(list(sys.modules)))
 sys.exit(status)
 """
 
 
 @pytest.fixture(scope="module")
-def all_imported(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
+def all_imported(tmp_path_factory) -> dict[str, dict[str, list[str]]]:
     """By the format of the source what each task of a small run has imported; and `run`."""
     import pyarrow.csv
     import pyarrow.parquet
@@ -145,28 +145,34 @@ def all_imported(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
     return {suffix: modules_of(folder) for suffix, folder in folders.items()}
 
 
-def modules_of(folder: Path) -> dict[str, set[str]]:
+def modules_of(folder: Path) -> dict[str, list[str]]:
     assert list((folder / "out").glob("part-*.parquet"))
     assert not list(folder.glob(".out*"))  # the working files
     told = json.loads(Path(folder / "modules").read_text())
-    told["run"] = json.loads((folder / "run.json").read_text())
-    return {name: set(modules) for name, modules in told.items()}
+    return told | {"run": json.loads((folder / "run.json").read_text())}
 
 
 @pytest.fixture(params=["csv", "parquet"])
-def imported(request, all_imported) -> dict[str, set[str]]:
-    """The modules that each task has imported, by the task's name; and `run`."""
+def imported(request, all_imported) -> dict[str, list[str]]:
+    """The modules that each task has imported, by the task's name; and `run`, in its order."""
     return all_imported[request.param]
 
 
 @pytest.mark.parametrize("task", [*TASKS, "run"])
 def test_a_plain_run_imports_nothing_of_other_jobs(imported, task):
-    assert OF_OTHER_JOBS & imported[task] == set()
+    assert OF_OTHER_JOBS & {*imported[task]} == set()
 
 
 def test_the_command_line_imports_nothing_of_the_catalogue(imported):
     """In Airflow it has one, in which releases are recorded; here none is given."""
-    assert {"mondrian_ops.catalogue.database", "sqlalchemy"} & imported["run"] == set()
+    of_catalogue = {"mondrian_ops.catalogue.database", "sqlalchemy", "alembic"}
+    assert of_catalogue & {*imported["run"]} == set()
+
+
+def test_the_command_line_imports_templates_for_a_page_only(imported):
+    """When the release was checked, and its page is written."""
+    order = imported["run"]
+    assert order.index("mondrian_ops.verify.requirements") < order.index("jinja2")
 
 
 def test_what_other_jobs_need_is_there():
@@ -181,10 +187,10 @@ def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
         "mondrian_ops.report.page",
         "pyarrow.dataset",
     }
-    assert other & imported["anonymize_fragment"] == set()
+    assert other & {*imported["anonymize_fragment"]} == set()
     assert "mondrian_ops.cut.native.mondrian" in imported["anonymize_fragment"]
 
 
 def test_clean_up_imports_neither_numpy_nor_pyarrow(imported):
     assert "mondrian_ops.publish.workdir" in imported["clean_up"]
-    assert {"numpy", "pyarrow"} & imported["clean_up"] == set()
+    assert {"numpy", "pyarrow"} & {*imported["clean_up"]} == set()

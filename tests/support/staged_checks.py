@@ -57,7 +57,7 @@ class StagedRelease:
         return pq.read_table(self.paths[number])
 
     def checked_here(self, boundaries: Mapping[str, Any] | None = None) -> Counted:
-        (first,) = publish.read_release(self.paths[0])
+        (first,) = publish.release_files(self.paths[0])
         counter = requirements.counter_of(self.job, first.columns, labels=self.labels)
         has_persons = self.job.entity_id is not None
         parts = [

@@ -97,6 +97,21 @@ assert "numpy" in sys.modules and dict(os.environ) == before
     assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr
 
 
+@pytest.mark.parametrize(("before", "after"), [(700, 50_000), (0, 0), (90_000, 90_000)])
+def test_garbage_is_looked_for_seldom_unless_somebody_says_otherwise(
+    before: int, after: int
+) -> None:
+    program = f"""
+import gc
+gc.set_threshold({before}, 7, 9)
+from mondrian_ops.lean_imports import import_lean
+import_lean()
+assert gc.get_threshold()[:2] == ({after}, 7), gc.get_threshold()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
     """Else a container that may use two cores of 64 has memory for 64 threads."""

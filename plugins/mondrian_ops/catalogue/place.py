@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mondrian_ops.errors import StorageError
+from mondrian_ops.late_methods import dataclass
 
 _DRIVERS = {"postgres": "postgresql+psycopg2", "postgresql": "postgresql+psycopg2"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.joining import joined_until, widening
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
-from mondrian_ops.cut.person_values import PersonsColumn, joined
+from mondrian_ops.cut.person_values import PersonsColumn, joined, lower_l, satisfied
 from mondrian_ops.cut.plan import Order, orders_of
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.column_types import without_dictionaries
@@ -28,6 +28,7 @@ from mondrian_ops.data.pool import HIDDEN, NIGHT, SIGNATURE
 from mondrian_ops.data.profile import Profile
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.data.values import in_one_spelling
+from mondrian_ops.errors import UnattainableError
 from mondrian_ops.generalize.attributes import Attribute, Classes, Published, TreeAttribute
 from mondrian_ops.generalize.native.classes import shuffle_classes
 from mondrian_ops.generalize.resolving import attributes_of
@@ -150,6 +151,26 @@ class Anonymizer:
         """The sensitive columns in the job's order."""
         return self.profile.sensitive(self.job, self._hierarchies)
 
+    @property
+    def joins_for_persons(self) -> bool:
+        """Whether classes are joined until persons have the values that l needs.
+
+        Where a series follows persons, each has one row.
+        """
+        job = self.job
+        counts_persons = job.l is not None and job.entity_id is not None
+        return counts_persons and not (job.recodes_globally or job.follows_persons)
+
+    def persons_columns(self, sensitive: Sequence[NDArray[np.integer]]) -> list[PersonsColumn]:
+        """The sensitive columns as l counts them in persons, from their codes, (rows,) each."""
+        counts_missing = self.job.missing_sensitive == "value"
+        columns = []
+        for domain, codes in zip(self.domains, sensitive, strict=True):
+            if domain.missing and not counts_missing:
+                codes = np.where(codes == 0, -1, codes)
+            columns.append(PersonsColumn(codes, domain.near_end, domain.name))
+        return columns
+
     @cached_property
     def counted_domains(self) -> list[SensitiveDomain]:
         """The columns counted beside the quasi-identifiers, where recoding is global:
@@ -257,18 +278,20 @@ class Anonymizer:
 
     def _with_persons_values(self, rows: CodedRows, classes: Classes) -> Classes:
         """The classes, joined where the values of l would be those of too few persons."""
-        if self.job.l is None or self.job.entity_id is None:
+        if self.job.l is None or not self.joins_for_persons:
             return classes
         *sensitive, persons = rows.rows.sensitive
         if len(np.unique(persons)) == len(persons):  # each has one row
             return classes
-        counts_missing = self.job.missing_sensitive == "value"
-        columns = []
-        for domain, codes in zip(self.domains, sensitive, strict=True):
-            if domain.missing and not counts_missing:
-                codes = np.where(codes == 0, -1, codes)
-            columns.append(PersonsColumn(codes, domain.near_end))
-        return joined(classes, persons, columns, self.job.l)
+        columns, level = self.persons_columns(sensitive), self.job.l
+        classes = joined(classes, persons, columns, level)
+        if len(classes.starts) == 1 and not satisfied(classes, persons, columns, level).all():
+            raise UnattainableError(
+                f"l: the {len(persons)} rows of a fragment cannot be divided into classes whose "
+                f"persons have the values that l = {level:g} needs, not even as one class; "
+                f"{lower_l(columns)}, or use fewer fragments"
+            )
+        return classes
 
     def _with_criteria(self, rows: CodedRows, classes: Classes) -> Classes:
         """The classes, joined where they break a criterion that the kernels do not know."""

@@ -11,7 +11,7 @@ lie close together.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -37,6 +37,7 @@ from mondrian_ops.generalize.series_boundaries import (
     rows_by_cell,
 )
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats
 
 _NUMBERS = (16, 32, 64, 128, 256, 512, 1024)  # of boundaries per column

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

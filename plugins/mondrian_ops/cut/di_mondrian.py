@@ -9,7 +9,6 @@ docs/algorithms.md defines what the abstract leaves open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from mondrian_ops.cut.mondrian import CodedRows
 from mondrian_ops.cut.native import mondrian
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class MultiwayPolicy:
     room: int = 16
 
     tree_order: ClassVar[bool] = True  # of a hierarchy's leaves; see mondrian.CutPolicy
+    parts_equal_rows: ClassVar[bool] = False
 
     def classes(self, coded: CodedRows, cores: int = 1) -> Classes:
         """Cut rows until no valid cut is left; returns their equivalence classes."""

@@ -9,31 +9,76 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.native.class_criteria import groups_satisfy
+from mondrian_ops.cut.person_values import kept, unattainable
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, check_persons, leaf_of
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.frequency_set import FrequencySet, group, packed
+from mondrian_ops.errors import UnattainableError
 
 
 def merge_small(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
     """Merge each fragment that breaks a criterion with its neighbours.
 
-    Raises PrivacyError where the dataset as a whole has fewer than k persons.
+    Raises UnattainableError where the dataset as a whole has fewer than k persons, or where they
+    cannot have the values that l needs.
     """
     k = anonymizer.job.k
     for persons in counts.persons:
         check_persons(anonymizer.job, persons.within(range(plan.leaves)))
+    has_values = _of_persons_values(anonymizer, plan, counts)
 
     def satisfies(leaves: Sequence[int]) -> bool:
         chosen = list(leaves)
         has_persons = all(persons.within(chosen) >= k for persons in counts.persons)
-        return has_persons and anonymizer.privacy.holds(
-            int(counts.rows[chosen].sum()),
-            [column[chosen].sum(axis=0) for column in counts.sensitive],
-            anonymizer.domains,
+        return (
+            has_persons
+            and anonymizer.privacy.holds(
+                int(counts.rows[chosen].sum()),
+                [column[chosen].sum(axis=0) for column in counts.sensitive],
+                anonymizer.domains,
+            )
+            and has_values(chosen)
         )
 
     return merge_neighbours(plan, counts.rows, satisfies)
+
+
+def _of_persons_values(
+    anonymizer: Anonymizer, plan: Plan, counts: LeafCounts
+) -> Callable[[list[int]], bool]:
+    """Whether a fragment of some leaves can keep l among the values of persons, as far as known.
+
+    A fragment that is one class that does is cut into such classes, or published as one. If it is
+    not, its classes may still keep l where persons' rows are in several of them. So fragments are
+    merged for certain success; where not even the whole dataset is such a class, only those are
+    merged that are certain to fail.
+
+    Raises UnattainableError where the dataset is certain to fail.
+    """
+    level = anonymizer.job.l
+    if level is None or not counts.person_rows:
+        return lambda leaves: True
+    (rows,) = counts.person_rows
+    is_certain = not anonymizer.cut.parts_equal_rows
+
+    def succeeds(leaves: list[int]) -> bool:
+        known = rows.within(leaves)
+        return kept(known, anonymizer.persons_columns(known.codes), level)
+
+    def failure(leaves: list[int]) -> str:
+        known = rows.within(leaves)
+        columns = anonymizer.persons_columns(known.codes)
+        return unattainable(known, columns, level) if is_certain else ""
+
+    whole = list(range(plan.leaves))
+    if succeeds(whole):
+        return succeeds
+    if problem := failure(whole):
+        raise UnattainableError(
+            f"{problem}{anonymizer.privacy.remedy_for_missing(anonymizer.domains)}"
+        )
+    return lambda leaves: not failure(leaves)
 
 
 def merge_neighbours(
@@ -44,7 +89,7 @@ def merge_neighbours(
     ``rows`` (leaves,) counts the real data; ``satisfies`` says whether the rows of some leaves
     together satisfy every criterion.
     """
-    paths = plan.paths
+    paths, known = plan.paths, dict[tuple[int, ...], bool]()
     fragments = [list(leaves) for leaves in plan.fragments]
 
     def size(leaves: Sequence[int]) -> int:
@@ -53,7 +98,10 @@ def merge_neighbours(
     fragments.sort(key=size)
     at = 0
     while at < len(fragments) and len(fragments) > 1:
-        if satisfies(fragments[at]):
+        leaves = tuple(fragments[at])
+        if leaves not in known:
+            known[leaves] = satisfies(leaves)
+        if known[leaves]:
             at += 1
             continue
         weak = fragments.pop(at)

@@ -9,7 +9,6 @@ for more than so many nights.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.generalize.attributes import Classes, Published
+from mondrian_ops.late_methods import dataclass
 
 
 class Divided(NamedTuple):

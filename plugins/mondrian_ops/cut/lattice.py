@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import le
 from typing import Any
@@ -24,6 +23,7 @@ from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import MISSING, CodedHierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import JobError
+from mondrian_ops.late_methods import dataclass
 
 Levels = tuple[int, ...]
 

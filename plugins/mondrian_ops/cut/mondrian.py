@@ -9,7 +9,6 @@ docs/algorithms.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from mondrian_ops.data.native.counting import group_by_bits
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.generalize.attributes import Classes, Encoded
 from mondrian_ops.generalize.native.classes import shuffle_classes
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats
 
 CANDIDATES = 3

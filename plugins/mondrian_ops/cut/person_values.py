@@ -18,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.joining import joined_until
+from mondrian_ops.data.person_rows import KnownPersons
 from mondrian_ops.generalize.attributes import Classes
 
 _MOST_STEPS = 5000  # of a search; a class of which it is not known by then counts as failing
 
 _TOLERANCE = 1e-12  # l may be a fraction
+_ERRORS = 4  # standard errors by which an estimated share of persons is taken to be higher
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class PersonsColumn(NamedTuple):
@@ -35,6 +38,7 @@ class PersonsColumn(NamedTuple):
 
     codes: NDArray[np.integer]
     near_end: NDArray[np.integer] | None = None
+    name: str = ""
 
 
 def joined(
@@ -47,24 +51,96 @@ def joined(
 
     ``persons`` (rows,): codes of persons. One class that is left may still fail.
     """
-    least = math.ceil(level - 1e-9)
+    return joined_until(classes, lambda classes: satisfied(classes, persons, columns, level))
 
-    def satisfied(classes: Classes) -> NDArray[np.bool_]:
-        holds = np.ones(len(classes.starts), bool)
-        for codes, near_end in columns:
-            if near_end is None:
-                holds &= _diverse(classes, persons, codes, least)
-            else:
-                holds &= _spread(classes, persons, codes, near_end, level)
-        return holds
 
-    return joined_until(classes, satisfied)
+def satisfied(
+    classes: Classes,
+    persons: NDArray[np.integer],
+    columns: Sequence[PersonsColumn],
+    level: float,
+) -> Bools:
+    """(classes,) whether the persons of each class have ``level`` values of every column."""
+    holds = np.ones(len(classes.starts), bool)
+    for codes, near_end, _ in columns:
+        if near_end is None:
+            holds &= _diverse(classes, persons, codes, math.ceil(level - 1e-9))
+        else:
+            holds &= _spread(*_fullest(classes, persons, codes, near_end), level)
+    return holds
+
+
+def kept(known: KnownPersons, columns: Sequence[PersonsColumn], level: float) -> bool:
+    """Whether these persons, as one class, have ``level`` values of every column.
+
+    Of a sample of them: values that a part of the persons leaves out are left out by all. The
+    share of persons in an interval is estimated, and taken to be higher by some standard errors.
+    """
+    whole = _one_class(known)
+    for codes, near_end, _ in columns:
+        if near_end is None:
+            if not _diverse(whole, known.persons, codes, math.ceil(level - 1e-9)).all():
+                return False
+            continue
+        most, people = _fullest(whole, known.persons, codes, near_end)
+        if not known.complete:
+            share = most / np.maximum(1, people)
+            most = most + _ERRORS * np.sqrt(share * (1 - share) * people)
+        if not _spread(most, people, level).all():
+            return False
+    return True
+
+
+def unattainable(known: KnownPersons, columns: Sequence[PersonsColumn], level: float) -> str:
+    """Why no classes of these persons' rows satisfy l, with the remedy; empty if they may.
+
+    It is certain only where no class holds a part of the rows that one person has with the same
+    quasi-identifiers. A person counts in each class, so at most once for each such combination. If
+    some values are enough for all combinations, they are enough for those of every class. And if
+    more persons are in an interval than 1/l of all combinations, so they are in some class.
+    """
+    if not known.complete:
+        return ""
+    whole, fewer = _one_class(known), math.ceil(level - 1e-9) - 1
+    for codes, near_end, name in columns:
+        if near_end is None:
+            if not _diverse(whole, known.units, codes, fewer + 1, if_unknown=True).all():
+                return (
+                    f"l: each person has one of {fewer} value(s) of column {name!r}, whatever rows "
+                    f"form a class; {lower_l(columns)}, or choose another column"
+                )
+            continue
+        most, _ = _fullest(whole, known.persons, codes, near_end)
+        units = len(np.unique(known.units[codes >= 0]))
+        if most[0] * level > units * (1 + _TOLERANCE):
+            return (
+                f"l: more than 1/{level:g} of the persons have values of column {name!r} within "
+                f"its l_width of one another, whatever rows form a class; {lower_l(columns)}"
+            )
+    return ""
+
+
+def lower_l(columns: Sequence[PersonsColumn]) -> str:
+    """The remedy where persons' values are too few."""
+    has_width = any(column.near_end is not None for column in columns)
+    return "lower l or the width" if has_width else "lower l"
+
+
+def _one_class(known: KnownPersons) -> Classes:
+    return Classes(np.arange(len(known.persons), dtype=np.int32), np.zeros(1, np.int64))
 
 
 def _diverse(
-    classes: Classes, persons: NDArray[np.integer], values: NDArray[np.integer], level: int
-) -> NDArray[np.bool_]:
-    """(classes,) whether no ``level`` - 1 values are such that each person has one of them."""
+    classes: Classes,
+    persons: NDArray[np.integer],
+    values: NDArray[np.integer],
+    level: int,
+    if_unknown: bool = False,
+) -> Bools:
+    """(classes,) whether no ``level`` - 1 values are such that each person has one of them.
+
+    ``if_unknown``: what it says where the search takes too long.
+    """
     count = len(classes.starts)
     class_of, member, value, people = _members(classes, persons, values)
     size = int(value.max(initial=0)) + 1
@@ -85,23 +161,29 @@ def _diverse(
             sets: dict[int, set[int]] = {}
             for one, its in zip(member[own].tolist(), value[own].tolist(), strict=True):
                 sets.setdefault(one, set()).add(its)
-            steps = [_MOST_STEPS]
-            diverse[at] = not _covered(sorted(sets.values(), key=len), level - 1, steps)
+            steps, different = [_MOST_STEPS], {frozenset(each) for each in sets.values()}
+            covered = _covered(sorted(different, key=len), level - 1, steps)
+            diverse[at] = if_unknown if steps[0] < 0 else not covered
     return diverse
 
 
-def _spread(
+def _spread(most: NDArray[np.number], people: Ints, level: float) -> Bools:
+    """(classes,) whether no interval has more than 1/``level`` of the persons."""
+    spread: Bools = (people > 0) & (most * level <= people * (1 + _TOLERANCE))
+    return spread
+
+
+def _fullest(
     classes: Classes,
     persons: NDArray[np.integer],
     values: NDArray[np.integer],
     near_end: NDArray[np.integer],
-    level: float,
-) -> NDArray[np.bool_]:
-    """(classes,) whether no interval has values of more than 1/``level`` of the persons."""
+) -> tuple[Ints, Ints]:
+    """(classes,) the most persons who have values in one interval, and all who have any value."""
     class_of, member, value, people = _members(classes, persons, values)
     most = np.zeros(len(people), np.int64)
     if not len(value):
-        return most > 0
+        return most, people
     # A person is in the intervals that begin above the person's next lower value, up to the own
     # one, and reach it: so each is counted once, by the first of the values in an interval.
     lower = np.where(member[1:] == member[:-1], value[:-1], -1)
@@ -113,8 +195,7 @@ def _spread(
         np.searchsorted(keys, class_of * size + value) + 1, minlength=len(keys) + 1
     )
     np.maximum.at(most, keys // size, np.cumsum(change)[:-1])
-    spread: NDArray[np.bool_] = (people > 0) & (most * level <= people * (1 + _TOLERANCE))
-    return spread
+    return most, people
 
 
 def _members(
@@ -140,7 +221,7 @@ def _members(
     return class_of, member, value, people
 
 
-def _covered(sets: Sequence[set[int]], values: int, steps: list[int]) -> bool:
+def _covered(sets: Sequence[frozenset[int]], values: int, steps: list[int]) -> bool:
     """Whether so many values are enough for each set to have one; True if it takes too long."""
     if not sets:
         return True

@@ -16,7 +16,7 @@ leaf, whether or not the sample had its value (De Capitani di Vimercati et al., 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property, reduce
 from itertools import chain, pairwise
 from operator import and_, or_
@@ -32,6 +32,7 @@ from mondrian_ops.data.values import read_value, text_of
 from mondrian_ops.errors import StorageError
 from mondrian_ops.generalize.attributes import Attribute, TreeAttribute
 from mondrian_ops.generalize.rounding import Round
+from mondrian_ops.late_methods import dataclass
 
 SCHEMA = 2
 

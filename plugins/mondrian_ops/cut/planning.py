@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ from mondrian_ops.cut.shown_conditions import Disclosure
 from mondrian_ops.data.disclosing_columns import Followed, Survey
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.person_rows import PersonRows
 from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.data.profile import Profile, as_list, with_prefix
 from mondrian_ops.errors import InputError, UnattainableError
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 Hierarchies = Mapping[str, Hierarchy]
 
@@ -65,7 +67,7 @@ class Draft:
     sample_rows: int
     fragments: int
     reason: str
-    survey: Survey = Survey()  # noqa: RUF009 - frozen
+    survey: Survey = Survey()
     boundaries: NightBoundaries | None = None
 
     def anonymizer(self, job: Job, hierarchies: Hierarchies) -> Anonymizer:
@@ -114,7 +116,8 @@ class LeafCounts:
     ``persons`` has one entry, the persons up to k, if the job counts them, else none. ``cells``
     (cells,) int64 counts rows in the cells of the plan's `Router`, numbered through all columns;
     ``cell_persons`` has the persons of the cells, likewise. ``followed`` has the values of
-    the columns that the survey watches, by column.
+    the columns that the survey watches, by column. ``person_rows`` has one entry where l counts
+    the values of persons.
     """
 
     rows: NDArray[np.int64]
@@ -123,17 +126,20 @@ class LeafCounts:
     cells: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     cell_persons: list[LeafPersons] = field(default_factory=list)
     followed: dict[str, Followed] = field(default_factory=dict)
+    person_rows: list[PersonRows] = field(default_factory=list)
 
     @classmethod
     def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
         """No rows."""
         k, counts_persons = anonymizer.job.k, anonymizer.job.entity_id is not None
+        of_values = [PersonRows(len(anonymizer.domains))] if anonymizer.joins_for_persons else []
         return cls(
             np.zeros(leaves, np.int64),
             [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],
             persons=[LeafPersons.nobody(k)] if counts_persons else [],
             cells=np.zeros(router.cells, np.int64),
             cell_persons=[LeafPersons.nobody(k)] if counts_persons else [],
+            person_rows=of_values,
         )
 
     def add(self, other: LeafCounts) -> None:
@@ -144,6 +150,8 @@ class LeafCounts:
         self.cells[:] += other.cells
         self.add_persons(other.persons, other.cell_persons)
         self.add_followed(other.followed)
+        for rows, of_part in zip(self.person_rows, other.person_rows, strict=True):
+            rows.add(of_part)
 
     def add_followed(self, others: Mapping[str, Followed]) -> None:
         """Add the values of another part that are followed."""
@@ -183,7 +191,7 @@ def draft(
     hierarchies: Hierarchies,
     sample: pa.Table,
     pilot: pa.Table,
-    slots: Slots = Slots(),
+    slots: Slots = Slots(),  # noqa: B008 - frozen
 ) -> Draft:
     """Choose the cut policy on the ``pilot`` rows and plan the fragments on the ``sample``.
 

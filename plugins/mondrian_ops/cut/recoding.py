@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mondrian_ops.data.encoding import Codes
 from mondrian_ops.data.frequency_set import FrequencySet, group, packed
 from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.late_methods import dataclass
 
 Nodes = NDArray[np.int32]
 

@@ -12,7 +12,6 @@ attribute *added* for every suppressed row, whose generalized loss remains.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import CodedHierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import PrivacyError
+from mondrian_ops.late_methods import dataclass
 
 Rank = tuple[float, int, Levels]
 """Loss, suppressed rows, levels."""

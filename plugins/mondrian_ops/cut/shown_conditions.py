@@ -29,7 +29,7 @@ counted only if both ends of the range may be shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from mondrian_ops.cut.plan import (
 )
 from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.data.values import read_value
+from mondrian_ops.late_methods import dataclass
 
 _NAMED_LEAVES = 6
 _SHARE_DIGITS = 3  # a tenth of a per cent

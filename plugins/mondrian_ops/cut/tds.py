@@ -9,7 +9,6 @@ the most specific level that all parts allow. See docs/algorithms.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from mondrian_ops.data.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.sections import Tds
+from mondrian_ops.late_methods import dataclass
 
 Ints = NDArray[np.integer[Any]]
 Floats = NDArray[Any]  # NumPy's stubs give np.bincount integers even if its weights are floats

@@ -7,7 +7,6 @@ that a single pass finds both the domains and the frequency set.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import Indexed
 from mondrian_ops.data.frequency_set import FrequencySet, packed
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

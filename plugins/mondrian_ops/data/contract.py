@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from mondrian_ops.data.profile import generalization_of
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.late_methods import dataclass
 
 LEFT_OUT = "left out"
 _QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged"

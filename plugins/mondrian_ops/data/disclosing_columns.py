@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ from mondrian_ops.data.encoding import as_array, encode_ranks, indexed, value_ty
 from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.persons import LeafPersons, digests
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 NEARLY = 0.9
 """Lambda or xi from which on a column gives a quasi-identifier away. Of two equally frequent
@@ -42,6 +43,9 @@ values it is 95 % of the rows; of normally distributed columns, a correlation of
 
 MOST = 0.5
 """The share of rows from which on a column singles out rows."""
+
+RARE = 0.05
+"""The share of rows with rare values from which on sets of the values show persons by name."""
 
 ENOUGH = 10
 """Rows with another value of the quasi-identifier than the most frequent one: with fewer there is
@@ -296,6 +300,13 @@ def confirmed(survey: Survey, followed: Mapping[str, Followed], by_person: bool)
         for each in sorted(findings, key=lambda each: each.how)  # order before value
     }
     return [by_pair[pair] for pair in sorted(by_pair)]
+
+
+def shown_in_sets(rare: Mapping[str, float], k: int) -> list[Finding]:
+    """The quasi-identifiers whose sets show values that few have, by `profile.Profile.rare`."""
+    return [
+        Finding(name, "set", share, fewer_than=k) for name, share in rare.items() if share >= RARE
+    ]
 
 
 def _codes(column: pa.ChunkedArray | pa.Array) -> Codes:

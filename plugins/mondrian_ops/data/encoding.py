@@ -7,7 +7,6 @@ the narrowest unsigned dtype. Everything after this works on codes and counts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.errors import InputError
+from mondrian_ops.late_methods import dataclass
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 

@@ -7,7 +7,6 @@ Algorithms that recode whole columns need nothing else of the rows (LeFevre, DeW
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.data.native import counting
+from mondrian_ops.late_methods import dataclass
 
 Words = NDArray[np.uint64]
 _BITS = 64

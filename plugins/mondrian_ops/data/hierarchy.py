@@ -8,7 +8,6 @@ order of the attribute, then the inner nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.exact_intervals import DecimalUnits
 from mondrian_ops.errors import HierarchyError
 from mondrian_ops.job import limits
+from mondrian_ops.late_methods import dataclass
 
 Nodes = NDArray[np.int32]
 Ints = NDArray[np.int64]

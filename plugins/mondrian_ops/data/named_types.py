@@ -191,7 +191,9 @@ def _type_of(name: str, scale: int = 0, whole: int = 1) -> pa.DataType:
     return pa.string()
 
 
-def _name_of(type_: pa.DataType) -> str:
+def name_of(type_: pa.DataType) -> str:
+    """The name that a job has for a type, or for that of a dictionary; empty where it has none."""
+    type_ = value_type(type_)
     if is_text(type_):
         return "text"
     if pa.types.is_integer(type_):
@@ -447,13 +449,13 @@ _EXACT: Mapping[str, tuple[str, ...]] = {
 
 def is_already(type_: pa.DataType, name: str) -> bool:
     """Whether a column of a type has the one that a job names ``name``."""
-    kind = _name_of(value_type(type_))
+    kind = name_of(type_)
     return kind == name or (kind == "number" and name == "float")
 
 
 def _of_values(column: pa.Array, name: str, type_: pa.DataType) -> pa.Array:
     """Values of other types than text in a type, if none changes."""
-    if _name_of(column.type) not in _EXACT.get(name, ()):
+    if name_of(column.type) not in _EXACT.get(name, ()):
         raise NoCastError
     if name == "text":
         return text_of(column).cast(type_)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import as_array, encode_ranks
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.late_methods import dataclass
 
 Ints = NDArray[np.int64]
 

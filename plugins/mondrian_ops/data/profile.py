@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.widths import Width, widths_of
+from mondrian_ops.late_methods import dataclass
 
 Hierarchies = Mapping[str, Hierarchy]
 """Hierarchies read from files, by column."""
@@ -48,7 +49,8 @@ class Profile:
     sensitive columns are as they are counted. ``constant``: quasi-identifiers with one value in all
     rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
     ``pointed``: the columns whose whole numbers are written ``70.0``. ``complete``: those of
-    ``domains`` without a missing value.
+    ``domains`` without a missing value. ``rare`` by column that is published as sets: the share of
+    rows whose value fewer than k rows have.
     """
 
     rows: int
@@ -59,6 +61,7 @@ class Profile:
     boundaries: Mapping[str, pa.Array] = field(default_factory=dict)
     pointed: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
+    rare: Mapping[str, float] = field(default_factory=dict)
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
@@ -102,6 +105,7 @@ class Profile:
             "constant": json.dumps(self.constant),
             "pointed": json.dumps(self.pointed),
             "complete": json.dumps(self.complete),
+            "rare": json.dumps(self.rare),
         }
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -118,6 +122,7 @@ class Profile:
             constant=tuple(json.loads(meta[b"constant"])),
             pointed=tuple(json.loads(meta[b"pointed"])),
             complete=tuple(json.loads(meta[b"complete"])),
+            rare=json.loads(meta[b"rare"]),
             boundaries=with_prefix(table, "boundaries:"),
         )
 
@@ -171,7 +176,7 @@ class Profiler:
         """``pointed``: the columns whose whole numbers are written ``70.0``."""
         self._hierarchies = hierarchies
         self._pointed = tuple(pointed)
-        self._rows = 0
+        self._rows, self._k = 0, job.k
         self._types = {name: schema.field(name).type for name in _domain_columns(job)}
         of_codes = with_codes(job)
         self._sensitive = {n: one_spelling if n in of_codes else one_value for n in job.sensitive}
@@ -249,6 +254,7 @@ class Profiler:
         counts: dict[str, pa.Array] = {}
         distinct: dict[str, int] = {}
         missing = {*self._missing}
+        rare: dict[str, float] = {}
         for name, ends in self._ranges.items():
             domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
@@ -265,6 +271,9 @@ class Profiler:
                 missing.add(name)
             if name not in self._quasi:
                 counts[name] = occurrences
+            elif self._how[name] == "set" and self._combined is None and self._rows:
+                few = pc.less(occurrences, self._k)
+                rare[name] = (pc.sum(occurrences.filter(few)).as_py() or 0) / self._rows
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
         complete = tuple(name for name in domains if name not in missing)
         return Profile(
@@ -275,6 +284,7 @@ class Profiler:
             constant,
             pointed=self._pointed,
             complete=complete,
+            rare=rare,
         )
 
     def _check_leaves(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.encoding import Column, encode_known, indexed
 from mondrian_ops.data.values import one_spelling, one_value, text_of
 from mondrian_ops.errors import InputError
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mondrian_ops.late_methods import dataclass
 
 SIZE = 4096
 """Hashes kept. The standard error of a share estimated from them is at most 0.8 points, half of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.datasets import people
 from mondrian_ops.errors import InputError, StorageError
+from mondrian_ops.late_methods import dataclass
 
 KINDS = ("increments", "snapshots")
 _REMEMBERED = 1 << 17

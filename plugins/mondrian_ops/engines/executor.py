@@ -27,6 +27,7 @@ from mondrian_ops.cut.planning import LeafCounts  # noqa: E402
 from mondrian_ops.cut.recoding_search import choose_recoding, two_phase  # noqa: E402
 from mondrian_ops.cut.tds import Level  # noqa: E402
 from mondrian_ops.data.disclosing_columns import Followed  # noqa: E402
+from mondrian_ops.data.person_rows import PersonRows  # noqa: E402
 from mondrian_ops.data.persons import LeafPersons  # noqa: E402
 from mondrian_ops.data.profile import PartialProfile, Profiler  # noqa: E402
 from mondrian_ops.engines import fragment  # noqa: E402
@@ -52,6 +53,7 @@ _SCHEMA = pa.schema(
 _PIECE_BYTES = 4 << 20
 _ERROR = "error:"
 _FOLLOWED = "followed:"
+_PERSON_ROWS = "person rows"
 _PART = attrgetter("part")
 
 
@@ -247,6 +249,8 @@ def recode(run: Run, levels: Iterable[Message]) -> Iterator[Message]:
 def messages_of_counts(part: int, counts: LeafCounts) -> Iterator[Message]:
     """The counts of a part as messages, for `add_message`."""
     yield of_table(0, part, "counts", table_of_counts(counts))
+    for rows in counts.person_rows:
+        yield of_table(0, part, _PERSON_ROWS, rows.to_table())
     for name, followed in counts.followed.items():
         yield of_table(0, part, _FOLLOWED + name, followed.to_table())
 
@@ -255,6 +259,9 @@ def add_message(total: LeafCounts, message: Message) -> None:
     """Add what one of `messages_of_counts` has."""
     if message.kind == "counts":
         add_counts(total, message.table)
+    elif message.kind == _PERSON_ROWS:
+        for rows in total.person_rows:
+            rows.add(PersonRows.from_table(message.table))
     else:
         name = message.kind.removeprefix(_FOLLOWED)
         total.add_followed({name: Followed.from_table(message.table)})

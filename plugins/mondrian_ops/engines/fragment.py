@@ -18,7 +18,7 @@ from mondrian_ops.data.values import in_one_spelling
 from mondrian_ops.engines.class_samples import take_sample
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
-from mondrian_ops.errors import InputError
+from mondrian_ops.errors import InputError, UnattainableError
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify.persons import check_persons_values
 from mondrian_ops.verify.truth import PartTruth, Read
@@ -38,7 +38,8 @@ def anonymize(
     started = time.perf_counter()
     holding = run.dataset.holding
     if run.state.unattainable and holding is not None:
-        return _held(run, fragment, holding, started)
+        rows = pa.Table.from_batches(run.dataset.source.batches(run.columns), run.schema)
+        return _held(run, fragment, holding, started, rows)
     if rows is None:
         rows = _fetched(run, fragment)
     if rows.num_rows != fragment.rows:
@@ -46,7 +47,12 @@ def anonymize(
             f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
             "so the input changed while it was read; run again from the partition task"
         )
-    released = run.anonymizer.release(rows, run.recoding, cores, holding, run.class_maker)
+    try:
+        released = run.anonymizer.release(rows, run.recoding, cores, holding, run.class_maker)
+    except UnattainableError:
+        if holding is None:
+            raise
+        return _held(run, fragment, holding, started, rows)
     measured = released.summary
     if released.held is not None:
         run.work.write_held(fragment.id, released.held)
@@ -125,9 +131,10 @@ def read_columns(table: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordB
     return iter(table.select(columns).to_batches())
 
 
-def _held(run: Run, fragment: Fragment, holding: Holding, started: float) -> Summary:
-    """Hold all rows of a night that cannot be published; those that are overdue are suppressed."""
-    rows = pa.Table.from_batches(run.dataset.source.batches(run.columns), run.schema)
+def _held(
+    run: Run, fragment: Fragment, holding: Holding, started: float, rows: pa.Table
+) -> Summary:
+    """Hold all rows of a fragment that cannot be published; those overdue are suppressed."""
     held = rows.filter(pa.array(~holding.overdue(rows[NIGHT])))
     run.work.write_held(fragment.id, held)
     measured = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self
 
 from mondrian_ops.cut.plan import SCHEMA, check_schema
+from mondrian_ops.late_methods import dataclass
 
 
 class _Handed:

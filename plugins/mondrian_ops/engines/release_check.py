@@ -14,7 +14,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from mondrian_ops import publish, stores, tables
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify import requirements as verification
 from mondrian_ops.verify.counts import (
     CountedPart,
@@ -52,7 +53,7 @@ def counted_part(
 
     Raises OSError if the part is written again meanwhile.
     """
-    (part,) = publish.read_release(path)
+    (part,) = publish.release_files(path)
     digest = publish.digest_of(path) if with_persons else ""
     persons = work.read_persons(digest) if with_persons else None
     batches = part.batches(counter.columns)
@@ -111,7 +112,7 @@ class ReleaseCheck:
         one = next(iter(paths.values()))
         listed = stores.list_directory(os.path.dirname(one), hidden=False)
         stamps = {each.name: each.stamp for each in listed}
-        (first,) = publish.read_release(one)
+        (first,) = publish.release_files(one)
         verification.counter_of(job, first.columns)  # raises if it cannot be counted
         parts = [(number, stamps.get(os.path.basename(path), "")) for number, path in paths.items()]
         buckets = -(-rows // BUCKET_ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.engines.handover import RunState, SeriesNight
 from mondrian_ops.job import limits as resource_limits
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
 
 _DATASET = "dataset.json"
@@ -42,7 +43,7 @@ class Dataset:
     job: Job
     source: tables.Table
     hierarchies: Mapping[str, Hierarchy]
-    slots: Slots = Slots()  # noqa: RUF009 - frozen
+    slots: Slots = Slots()
     night: SeriesNight | None = None
     contract: Mapping[str, Any] | None = None
 

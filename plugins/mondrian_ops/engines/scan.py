@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ from mondrian_ops.data.disclosing_columns import Watch, comparable, survey
 from mondrian_ops.data.encoding import value_type
 from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.frequency_set import FrequencySet
+from mondrian_ops.data.person_rows import PersonRows, hashed, mixed
 from mondrian_ops.data.pool import HIDDEN
 from mondrian_ops.data.profile import PartialProfile, Profile, Profiler, profiled_columns
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
 from mondrian_ops.generalize.series_boundaries import SeriesBoundaries
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import FragmentWriter
 from mondrian_ops.tables import Split, Table
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
@@ -158,13 +160,16 @@ def count_rows(
     ``scatter``: write the rows of each leaf to the working files too, as the writer of this name.
     """
     watched = run.draft.survey.watched
-    counting = Counting(run.anonymizer, run.draft.plan, run.columns if scatter else None, watched)
+    counting = Counting(
+        run.anonymizer, run.draft.plan, run.columns if scatter else None, watched, of_persons=True
+    )
     counts = counting.zeros()
     batches = counting.batches(run.dataset.source, split, batch_rows)
     blocks = counting.blocks(batches, 0 if split is None else split.first_row)
     with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
         for counted, routed in in_parallel(counting.count, blocks):
             counts.add(counted)
+            counting.know(counts)
             if writer is not None:
                 for leaf, rows in routed:
                     writer.append(leaf, rows)
@@ -198,7 +203,8 @@ class Block:
 class Counting:
     """Counts blocks by leaf of ``plan``; with columns ``to_route``, routes their rows too.
 
-    It follows the values of the columns ``watched`` as well.
+    It follows the values of the columns ``watched`` as well and, with ``of_persons``, the rows of
+    persons, where the job needs them.
     """
 
     def __init__(
@@ -207,8 +213,11 @@ class Counting:
         plan: Plan,
         to_route: Sequence[str] | None = None,
         watched: Sequence[Watch] = (),
+        of_persons: bool = False,
     ) -> None:
         self._anonymizer = anonymizer
+        self._of_persons = of_persons and anonymizer.joins_for_persons
+        self._limits: NDArray[np.int64] | None = None
         self._router = Router(plan, anonymizer.orders)
         self._leaves = plan.leaves
         self._to_route = None if to_route is None else list(to_route)
@@ -225,6 +234,8 @@ class Counting:
         """
         job = self._anonymizer.job
         needed = {*self._router.columns, *job.sensitive, job.entity_id, *(self._to_route or ())}
+        if self._of_persons and self._keeps_equal_rows:
+            needed |= {*job.quasi_identifier_names}
         for watch in self._watched:
             needed |= {watch.column, *watch.guesses}
         columns = [name for name in source.schema.names if name in needed]
@@ -258,14 +269,18 @@ class Counting:
 
     def count(self, block: Block) -> tuple[LeafCounts, Routed]:
         """The counts of a block in each leaf, and its rows by leaf."""
-        total, leaves, first_row = replace(self.zeros(), sensitive=[]), [], block.first_row
+        total, leaves, first_row = self.zeros(), [], block.first_row
+        total = replace(total, sensitive=[], person_rows=[])
         for batch in block.batches:
             counts, leaf = self._counted(batch, first_row)
             total.add(counts)
             leaves.append(leaf)
             first_row += batch.num_rows
         leaf_of = np.concatenate(leaves)
-        total = replace(total, sensitive=self._sensitive(block, leaf_of))
+        codes = [domain.encode(block.column(domain.name)) for domain in self._anonymizer.domains]
+        total = replace(total, sensitive=self._sensitive(codes, leaf_of))
+        if self._of_persons:
+            total.person_rows.append(self._person_rows(block, leaf_of, codes))
         if self._to_route is None:
             return total, []
         rows = pa.Table.from_batches(block.batches).select(self._to_route)
@@ -291,14 +306,41 @@ class Counting:
             counts.persons[:], counts.cell_persons[:] = met
         return counts, leaf
 
-    def _sensitive(self, block: Block, leaf: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def _sensitive(
+        self, codes: Sequence[NDArray[np.int32]], leaf: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
         """How often each sensitive value is in each leaf, (leaves, codes) for each column."""
         counts = []
-        for domain in self._anonymizer.domains:
-            codes, width = domain.encode(block.column(domain.name)), len(domain.counts)
-            pairs = np.bincount(leaf * width + codes, minlength=self._leaves * width)
+        for domain, of_column in zip(self._anonymizer.domains, codes, strict=True):
+            width = len(domain.counts)
+            pairs = np.bincount(leaf * width + of_column, minlength=self._leaves * width)
             counts.append(pairs.reshape(self._leaves, width))
         return counts
+
+    @property
+    def _keeps_equal_rows(self) -> bool:
+        return not self._anonymizer.cut.parts_equal_rows
+
+    def know(self, counts: LeafCounts) -> None:
+        """Leave out, from now on, the rows of persons of whom there are enough in ``counts``."""
+        for rows in counts.person_rows:
+            self._limits = rows.limits(self._leaves)
+
+    def _person_rows(
+        self, block: Block, leaf: NDArray[np.int64], codes: Sequence[NDArray[np.int32]]
+    ) -> PersonRows:
+        """The rows of the persons of a block in each leaf."""
+        job, limits = self._anonymizer.job, self._limits
+        persons = hashed(block.column(str(job.entity_id)))
+        combinations = np.zeros_like(persons)
+        if self._keeps_equal_rows:
+            for name in job.quasi_identifier_names:
+                combinations = mixed(combinations, hashed(block.column(name)))
+        if limits is None:
+            return PersonRows.of(leaf, persons, combinations, codes)
+        kept = persons <= limits[leaf]
+        chosen = [each[kept] for each in codes]
+        return PersonRows.of(leaf[kept], persons[kept], combinations[kept], chosen)
 
 
 def _routed(table: pa.Table, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Protocol
 
 from mondrian_ops import catalogue, errors, publish
@@ -17,6 +17,7 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.release_check import ReleaseCheck
 from mondrian_ops.engines.run import Run, RunLocation
 from mondrian_ops.errors import MondrianOpsError, StorageError
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -42,10 +42,13 @@ from mondrian_ops.generalize.labels import (
     edge_text,
     labels_of_pairs,
     of_codes,
+    set_text,
+    single_text,
     starred,
 )
 from mondrian_ops.generalize.native.classes import distinct_per_class, extents
 from mondrian_ops.generalize.rounding import Round, round_between
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats, Ints
 
 
@@ -397,5 +400,5 @@ def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
     if members[0] == 0:
         return None
     if len(members) == 1:
-        return texts[members[0] - 1]
-    return "{" + ", ".join(texts[member - 1] for member in members) + "}"
+        return single_text(texts[members[0] - 1])
+    return set_text([texts[member - 1] for member in members])

@@ -7,7 +7,6 @@ that the nights of a series share (`Boundaries`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from mondrian_ops.data.values import (
 )
 from mondrian_ops.errors import InputError
 from mondrian_ops.generalize.rounding import Round, round_between
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats, Ints
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999, counted from 1970-01-01

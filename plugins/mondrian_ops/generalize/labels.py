@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 STAR_TEXT = "*"
+_UNCLEAR = re.compile(r'[,{}"]|^\s|\s$|^\*?$')
 
 
 def distinct_pairs(
@@ -88,3 +92,20 @@ def edge_text(edges: pa.Array) -> pa.Array:
     whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), 2.0**53))
     plain = pc.if_else(whole, numbers, 0.0).cast(pa.int64()).cast(pa.string())
     return pc.if_else(whole, plain, edges.cast(pa.string()))
+
+
+def set_text(members: Sequence[str]) -> str:
+    """The text of a set: ``{France, Italy}``; what a reader could not tell apart is quoted."""
+    return (
+        "{" + ", ".join(quoted(each) if _UNCLEAR.search(each) else each for each in members) + "}"
+    )
+
+
+def single_text(value: str) -> str:
+    """The text of one value, quoted where it could be read as a set, a prefix or as hidden."""
+    return quoted(value) if value.startswith(("{", '"')) or value.endswith(STAR_TEXT) else value
+
+
+def quoted(text: str) -> str:
+    """A text between quotation marks; those inside are doubled, as in CSV."""
+    return '"' + text.replace('"', '""') + '"'

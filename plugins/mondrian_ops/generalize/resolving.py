@@ -21,6 +21,7 @@ from mondrian_ops.generalize.attributes import (
     TreeAttribute,
 )
 from mondrian_ops.generalize.cells import Boundaries, Cells, Grid
+from mondrian_ops.generalize.labels import single_text
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
@@ -53,7 +54,7 @@ def _attribute(
             line = positions(domain, name) if len(domain) else np.zeros(1)
             hierarchy = Hierarchy.from_order(_texts(domain, pointed), line, name)
         case "set" if job.recodes_globally:
-            hierarchy = Hierarchy.flat(_texts(domain, pointed), name)
+            hierarchy = _readable(Hierarchy.flat(_texts(domain, pointed), name))
         case "interval":
             cells = _cells(profile, quasi)
             low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
@@ -65,14 +66,13 @@ def _attribute(
         case "set":
             return SetAttribute(name, type_, domain, pointed=pointed)
         case "prefix":
-            hierarchy = Hierarchy.from_prefixes(_texts(domain, pointed), name)
+            hierarchy = _readable(Hierarchy.from_prefixes(_texts(domain, pointed), name))
         case _ if quasi.ladder is not None:
             values = _line(domain, name) if len(domain) else np.zeros(1)
             hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
             if len(domain):
                 leaves = _texts(domain, pointed)
-                labels = [*leaves, *hierarchy.labels[len(leaves) :]]
-                hierarchy = replace(hierarchy, leaves=leaves, labels=labels)
+                hierarchy = _labelled(replace(hierarchy, leaves=leaves), leaves)
     if hierarchy is None:
         raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
     count = len(hierarchy.leaves)
@@ -89,6 +89,15 @@ def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:
         return Grid(quasi.grid, quasi.origin)
     boundaries = profile.boundaries.get(quasi.name)
     return None if boundaries is None else Boundaries(boundaries)
+
+
+def _readable(hierarchy: Hierarchy) -> Hierarchy:
+    """The same; values that could be read as a prefix or as hidden are published quoted."""
+    return _labelled(hierarchy, [single_text(leaf) for leaf in hierarchy.leaves])
+
+
+def _labelled(hierarchy: Hierarchy, leaves: list[str]) -> Hierarchy:
+    return replace(hierarchy, labels=[*leaves, *hierarchy.labels[len(leaves) :]])
 
 
 def _line(domain: pa.Array, name: str) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from mondrian_ops.data.values import json_value, read_value
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.generalize.cells import Boundaries
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Ints
 
 SCHEMA = 1

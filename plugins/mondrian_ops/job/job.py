@@ -7,12 +7,13 @@ Python. Its options are in :mod:`mondrian_ops.job.job_options`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.checks import check_options
 from mondrian_ops.job.job_options import JobOptions
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from mondrian_ops.job.criterion import Criterion, WithCriteria
@@ -30,6 +30,7 @@ from mondrian_ops.job.sections import (
 )
 from mondrian_ops.job.series_options import Series
 from mondrian_ops.job.source_options import READING, TYPES, Csv, Type
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +233,10 @@ class JobOptions(WithCriteria):
     )
     dependencies: Literal["warn", "refuse"] = option(
         "warn",
-        title="Columns that undo the work",
+        title="Disclosing columns",
         text="What happens to a release with a column that is published as it is and gives away a "
-        "quasi-identifier, singles out rows, or finds people in their classes.",
+        "quasi-identifier, singles out rows, or finds people in their classes, or with sets whose "
+        "values fewer than k rows have.",
         choices={
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published",

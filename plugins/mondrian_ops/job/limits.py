@@ -10,10 +10,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mondrian_ops.errors import InputError, JobError, did_you_mean
+from mondrian_ops.late_methods import dataclass
 
 VARIABLE = "AIRFLOW__MONDRIAN_OPS__LIMITS"
 """The variable that Airflow reads its setting ``limits`` from; it holds on a command line, too."""

@@ -16,13 +16,14 @@ import os
 import reprlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, field, fields, replace
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mondrian_ops.errors import JobError, did_you_mean
 from mondrian_ops.job import limits
+from mondrian_ops.late_methods import dataclass
 
 _SHOWN_CHARACTERS = 60
 _LARGEST_WHOLE = 2**63 - 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +17,7 @@ from mondrian_ops.job.criterion import Criterion, WithCriteria
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.options import Options, option, wrong
 from mondrian_ops.job.widths import as_width
+from mondrian_ops.late_methods import dataclass
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "identifier": ("identifiers",),

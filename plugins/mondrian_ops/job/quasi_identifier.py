@@ -17,13 +17,14 @@ A column whose name holds ``=`` needs the mapping. One without a name is ``""``:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, Literal, Self, get_args
 
 from mondrian_ops.errors import did_you_mean
 from mondrian_ops.job.options import Options, option, shown, wrong
+from mondrian_ops.late_methods import dataclass
 
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from mondrian_ops.job.options import ROWS_OR_SHARE, Options, option, rows_of
+from mondrian_ops.late_methods import dataclass
 
 # Sections of the trigger form, closed at first; an option without a section is always in view.
 PRIVACY = "More on privacy"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from mondrian_ops.job.options import SHARE, Options, option
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

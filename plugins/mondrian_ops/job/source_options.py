@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Self
 
 from mondrian_ops.job.options import Options, option, shown, wrong
+from mondrian_ops.late_methods import dataclass
 
 READING = "How the input is read"
 """The section of the trigger form."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from mondrian_ops.job.options import shown, wrong
+from mondrian_ops.late_methods import dataclass
 
 _WIDTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%|[a-z]*)", re.IGNORECASE)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}

@@ -18,7 +18,6 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 
 from mondrian_ops import stores
 from mondrian_ops.errors import InputError, MondrianOpsError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.tables.discovery import data_file, data_files
 
 MARKER = "_SUCCESS"

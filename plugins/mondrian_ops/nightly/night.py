@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from mondrian_ops import stores
 from mondrian_ops.errors import MondrianOpsError, StorageError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.nightly.landing import MARKER, Drop, Landing
 from mondrian_ops.stores.documents import json_value
 

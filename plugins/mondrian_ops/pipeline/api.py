@@ -128,7 +128,7 @@ def verify(job: Job, release: str) -> dict[str, Any]:
 
     counter = None
     with tempfile.TemporaryFile() as spill:
-        for file in publish.read_release(release):
+        for file in publish.release_files(release):
             counter = counter or requirements.counter_of(
                 job, file.columns, rows_only=True, spill=spill
             )

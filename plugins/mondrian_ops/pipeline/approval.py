@@ -72,7 +72,10 @@ def judge(job: Job, report: Report, policies: Sequence[str] = ()) -> None:
 
 def hold(report: Report, reason: str) -> None:
     """Note in the report that the night publishes nothing."""
-    every = "every class would lose more than series.hold_above allows"
+    every = (
+        "every class would lose more than series.hold_above allows, or its persons would have "
+        "fewer values than l needs"
+    )
     reports.conclude(report, HELD, reason or every)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from mondrian_ops import publish, series, tables
 from mondrian_ops.cores import available_cores
@@ -26,7 +26,8 @@ from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, Slots
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.cut.recoding_search import choose_recoding, first_phase_parts, two_phase
-from mondrian_ops.data.disclosing_columns import confirmed
+from mondrian_ops.data.disclosing_columns import confirmed, shown_in_sets
+from mondrian_ops.data.named_types import name_of
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
@@ -254,6 +255,7 @@ def steps(
         counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
+    findings += shown_in_sets(run.draft.profile.rare, run.dataset.job.k)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
     state = replace(
         _described(run, merged, counts, retrieval),
@@ -335,8 +337,17 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
             note=_note(run, fragments),
         ),
         recoding=None if job.recodes_globally else {},
-        source=source.read_as,
+        source=_read_as(run),
     )
+
+
+def _read_as(run: Run) -> dict[str, Any]:
+    """How the source was read, with the types of the quasi-identifiers; of a table in memory {}."""
+    read_as = run.dataset.source.read_as
+    if not read_as:
+        return {}
+    types = {each.name: name_of(each.type) for each in run.anonymizer.attributes}
+    return {**read_as, "types": {**types, **read_as.get("types", {})}}
 
 
 def _fragments(run: Run, merged: Plan, counts: LeafCounts) -> list[Fragment]:

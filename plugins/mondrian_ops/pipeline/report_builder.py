@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
@@ -11,6 +11,7 @@ from mondrian_ops import stores
 from mondrian_ops.data.pool import as_shown
 from mondrian_ops.engines.handover import Recounted, RunState, SeriesNight, Summary
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 from mondrian_ops.report.raw_columns import singled_out

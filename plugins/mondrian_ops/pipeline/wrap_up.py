@@ -415,7 +415,7 @@ def counted_here(
 
     parts, directory = [], run.work
     with directory.spill() as spill:
-        (first,) = publishing.read_release(paths[0])
+        (first,) = publishing.release_files(paths[0])
         counter = requirements.counter_of(job, first.columns, spill=spill, labels=run.labels)
         work = partial(counted_part, directory, counter, job.entity_id is not None)
         for counted in in_threads(work, paths, threads):

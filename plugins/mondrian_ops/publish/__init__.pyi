@@ -11,7 +11,7 @@ from mondrian_ops.publish.release import current_token as current_token
 from mondrian_ops.publish.release import publication_lock as publication_lock
 from mondrian_ops.publish.release import publish as publish
 from mondrian_ops.publish.release import published as published
-from mondrian_ops.publish.release import read_release as read_release
+from mondrian_ops.publish.release import release_files as release_files
 from mondrian_ops.publish.release import report_of as report_of
 from mondrian_ops.publish.release import write_part as write_part
 from mondrian_ops.publish.scattered_rows import FragmentWriter as FragmentWriter

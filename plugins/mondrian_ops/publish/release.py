@@ -13,7 +13,6 @@ import os
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.data.column_types import as_declared, plain_schema
 from mondrian_ops.errors import InputError, StorageError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import manifest
 from mondrian_ops.publish.publication import publication_of
 from mondrian_ops.stores.access_policy import check_writing
@@ -325,7 +325,7 @@ class ReleaseFile:
         return open_table(self.url)
 
 
-def read_release(path: str) -> Iterator[ReleaseFile]:
+def release_files(path: str) -> Iterator[ReleaseFile]:
     """Each data file of a release, or of any directory, file or glob.
 
     On object stores, the files of a release are those that its ``_SUCCESS`` names.

@@ -10,10 +10,11 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from mondrian_ops.errors import StorageError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores import private_folders
 from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.documents import json_value

@@ -6,10 +6,10 @@ Counts and losses come from the independent verification of the files as written
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.document import Columns, Report
 from mondrian_ops.report.limits import limits_of
 from mondrian_ops.report.raw_columns import disclosures

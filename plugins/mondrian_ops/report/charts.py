@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
+
+from mondrian_ops.late_methods import dataclass
 
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 

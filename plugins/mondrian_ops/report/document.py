@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.json_reading import as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
 from mondrian_ops.version import __version__
@@ -226,8 +227,8 @@ class Source:
     """How the input was read: its ``format`` and number of files, and which texts are missing.
 
     Of CSV files ``separators``, ``encodings`` and the ``decimal`` mark, and ``numberlike``, the
-    columns of text that look like numbers. ``types`` are those that the job names, or were found in
-    CSV files, by column.
+    columns of text that look like numbers. ``types``, by column: those of the quasi-identifiers,
+    and of others those that the job names, or that were found in CSV files.
     """
 
     format: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from mondrian_ops.late_methods import dataclass
 
 MAX_BARS = 16
 _NARROW = 24

@@ -7,9 +7,10 @@ pages, texts, notifications and the catalogue read it, and hold no state of thei
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from mondrian_ops.late_methods import dataclass
 
 PUBLISHED, HELD, WAITING = "published", "held", "waiting"
 REFUSED, REJECTED, EXPIRED, FAILED = "refused", "rejected", "expired", "failed"

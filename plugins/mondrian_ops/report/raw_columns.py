@@ -1,4 +1,4 @@
-"""Sentences on columns that are published as they are: what they undo, and whom they find."""
+"""Sentences on columns that show values as they are: what they disclose, and whom they find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mondrian_ops.report.number_format import number, percent
 
 
 def disclosures(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each column that is published as it is discloses, by `data.finding.Finding`."""
+    """What each column discloses that shows values as they are, by `data.finding.Finding`."""
     by_column: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for each in findings:
         by_column.setdefault((each["column"], each["how"] == "jointly"), []).append(each)
@@ -17,6 +17,8 @@ def disclosures(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _sentence(column: str, findings: Sequence[Mapping[str, Any]]) -> str:
+    if findings[0]["how"] == "set":
+        return _of_sets(column, findings[0])
     what = " and ".join(map(_disclosure, findings))
     if not column:
         return (
@@ -26,6 +28,15 @@ def _sentence(column: str, findings: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"{column!r} stays as it is and {what}; make it a quasi-identifier or an identifier, or "
         "leave it out"
+    )
+
+
+def _of_sets(column: str, finding: Mapping[str, Any]) -> str:
+    share, k = percent(finding["share"], 0), finding["fewer_than"]
+    return (
+        f"{column!r} is published as sets of its values, and fewer than k = {k} rows have the "
+        f"value of {share} of the rows: the sets show such values word for word; generalize it by "
+        "prefix or a hierarchy, or leave it out"
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import (
     Bars,

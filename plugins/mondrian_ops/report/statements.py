@@ -7,9 +7,9 @@ attacks named are those of ``docs/privacy.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report import outcome
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.sensitive import similar, spread

@@ -99,7 +99,7 @@ class Evidence:
         """A release as published; raises PrivacyError where it lacks a column."""
         names: tuple[str, ...] = ()
         tables = []
-        for file in publish.read_release(output):
+        for file in publish.release_files(output):
             names = published_columns(self._job, file.columns)
             tables.append(pa.Table.from_batches(file.batches([*names, self._sensitive])))
         columns = {

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ from urllib.parse import unquote
 
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.checks import refuse_template
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.locations import (
     WAITING,
     before_wildcard,

@@ -13,13 +13,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import lru_cache
 from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from mondrian_ops.added import Group
 from mondrian_ops.errors import InputError, StorageError
+from mondrian_ops.late_methods import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

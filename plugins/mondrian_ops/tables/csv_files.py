@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import IO, cast
 
@@ -21,6 +21,7 @@ from mondrian_ops.data.named_types import CastError, Declared, Guess, MixedTimes
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.job.source_options import Csv
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.files import store_errors
 from mondrian_ops.stores.locations import name_of, shown
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS

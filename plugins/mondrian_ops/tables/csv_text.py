@@ -13,7 +13,6 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ import pyarrow as pa
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.job.source_options import Csv
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.files import input_errors
 from mondrian_ops.stores.locations import shown
 from mondrian_ops.stores.store import store_of

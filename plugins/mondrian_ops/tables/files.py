@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.source_options import Csv
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.access_policy import check_reading, current_policy
 from mondrian_ops.stores.locations import is_local, shown
 from mondrian_ops.tables import csv_files, parquet_files
@@ -47,7 +48,7 @@ class FileTable(Table):
     format: Format
     bytes: int
     stamps: list[str] = field(repr=False)
-    csv: Csv = Csv()  # noqa: RUF009 - frozen
+    csv: Csv = Csv()
     dialects: tuple[Dialect, ...] = ()
     stored: pa.Schema = field(repr=False)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
 from mondrian_ops.stores.places import TABLES, opener_of
 from mondrian_ops.tables.table import Table
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def kind_of(url: str) -> type[Table] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
 from mondrian_ops.errors import InputError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.tables.table import Table
 
 

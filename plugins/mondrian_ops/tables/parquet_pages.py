@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.locations import shown
 from mondrian_ops.stores.store import store_of
 

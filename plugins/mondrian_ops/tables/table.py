@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from mondrian_ops.data.column_types import declared_fields
 from mondrian_ops.errors import InputError, JobError, did_you_mean
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores.locations import shown
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS, joined
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.widths import Width
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.classes import (
     CountedClasses,
     CountedPairs,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -223,19 +224,28 @@ def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[It
     for text in texts:
         if text is not None and text.endswith(_ANY):
             by_stem.setdefault(text.rstrip(_ANY), []).append(text)
+    single = _single(texts)
     found: list[Iterable[str | None]] = []
     for value in own:
         stems = [] if value is None else accumulate(value, initial="")
         wild = (text for stem in stems for text in by_stem.get(stem, ()))
-        found.append([value, *(text for text in wild if len(text) >= len(str(value)))])
+        wide_enough = (text for text in wild if len(text) >= len(str(value)))
+        found.append([*single.get(value, ()), *wide_enough])
     return found
 
 
 def _sets(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterable[str | None]]:
+    published = pa.array(texts, pa.string())
+    sets = published.filter(pa.array(is_set(published)))
     by_member: dict[str, list[str]] = {}
-    for text in texts:
-        if text is not None and text.startswith("{") and text.endswith("}"):
-            for member in text[1:-1].split(", "):
-                by_member.setdefault(member, []).append(text)
-    first = ("" if value is None else value.partition(", ")[0] for value in own)
-    return [[value, *by_member.get(member, ())] for value, member in zip(own, first, strict=True)]
+    for text, members in zip(sets.to_pylist(), members_of(sets).to_pylist(), strict=True):
+        for member in members:
+            by_member.setdefault(member, []).append(text)
+    single = _single(texts)
+    return [[*single.get(value, ()), *by_member.get(value or "", ())] for value in own]
+
+
+def _single(texts: Sequence[str | None]) -> dict[str | None, list[str | None]]:
+    """By value, the text that publishes it alone, if there is one."""
+    values = values_of(pa.array(texts, pa.string())).to_pylist()
+    return {value: [text] for value, text in zip(values, texts, strict=True) if text != _ANY}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.job.widths import Width
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.gain import SensitiveFigures
 from mondrian_ops.verify.spread import SensitiveCount
 

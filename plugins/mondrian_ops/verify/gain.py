@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.job.widths import Width
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.spread import SensitiveCount, default_width, narrow
 
 MOST_VALUES = 1000

@@ -6,8 +6,8 @@ shares no code with encoding, cutting and generalizing, and takes from them only
 labels are measured by: the values that occur in the dataset, its hierarchies, the boundaries of its
 series.
 
-Where a text may be read in two ways, such as "*" or the set of ``a`` and ``a, b``, it covers what
-any reading covers, and loses as much as the worst.
+Where a label of a hierarchy may be read in two ways, it covers what any reading covers, and loses
+as much as the worst.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 from mondrian_ops.verify.scales import (
     BoundedScale,
     Ends,
@@ -47,7 +48,6 @@ Flags = NDArray[np.bool_]
 _Read = TypeVar("_Read", bound=tuple[Any, ...])
 
 _STAR = "*"
-_BETWEEN = ", "
 _REMEMBERED = 4096  # labels of a column
 
 
@@ -329,7 +329,7 @@ class PrefixLabels(PublishedLabels):
         value = values.take(pa.array(value_of))
         begins = _begins(value, pc.utf8_rtrim(label, _STAR))
         fits = flags(pc.less_equal(pc.utf8_length(value), pc.utf8_length(label)))
-        whole = flags(pc.equal(value, label))
+        whole = flags(pc.equal(value, values_of(label)))
         general = flags(pc.ends_with(label, _STAR)) & begins & fits
         is_missing = nulls(value) & missing[label_of]
         return star[label_of] | is_missing | whole | general
@@ -346,7 +346,8 @@ class PrefixLabels(PublishedLabels):
             under[at] = bisect_right(domain, prefix, first, key=lambda t: t[: len(prefix)]) - first
         single = ~general & ~missing
         if single.any():
-            known = pc.is_in(texts.filter(pa.array(single)), value_set=self._domain)
+            values = values_of(texts.filter(pa.array(single)))
+            known = pc.is_in(values, value_set=self._domain)
             if not pc.all(known).as_py():
                 raise self._unread()
         if (under == 0).any():
@@ -367,15 +368,6 @@ class SetLabels(PublishedLabels):
         super().__init__(name)
         self._domain = written(domain)
 
-    @cached_property
-    def _place_of(self) -> dict[str, int]:
-        return {text: at for at, text in enumerate(self._domain.to_pylist())}
-
-    @cached_property
-    def _longest(self) -> int:
-        """In how many pieces commas divide a value, at most."""
-        return max((text.count(_BETWEEN) + 1 for text in self._place_of), default=1)
-
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
@@ -383,7 +375,7 @@ class SetLabels(PublishedLabels):
         missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
         values = written(values, self.pointed)
         value = _places(values, self._domain)[value_of]
-        label, member, _ = self._members(texts, missing)
+        label, member = self._members(texts, missing | star)
         size = len(self._domain) + 1
         is_member = np.isin(label_of * size + value, label * size + member)
         is_missing = nulls(values)[value_of]
@@ -393,68 +385,26 @@ class SetLabels(PublishedLabels):
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
         texts = written(labels[0])
         missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        _, _, members = self._members(texts, missing)
+        label, _ = self._members(texts, missing | star)
+        members = np.bincount(label, minlength=len(texts))
         domain = max(2, len(self._domain))
         ncp = np.where(members > 1, members / domain, 0.0)
         lm = np.where(members > 1, (members - 1) / (domain - 1), 0.0)
         ncp[star] = lm[star] = 1.0
         return Losses(ncp, lm, (members <= 1) & ~star, star)
 
-    def _members(self, texts: pa.Array, missing: Flags) -> tuple[Ints, Ints, Ints]:
-        """Pairs of a label and a member, as two arrays; how many members each label has, at most.
-
-        Of "*" and the missing value there are none.
-        """
-        place = _places(texts, self._domain)
-        braced = flags(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")))
-        single = np.flatnonzero(place >= 0)
-        labels, members = [single], [place[single]]
-        size = (place >= 0).astype(np.int64)
-        inner = pc.utf8_slice_codeunits(texts.filter(pa.array(braced)), 1, -1)
-        at = np.flatnonzero(braced)
-        if self._longest == 1:
-            lists = pc.split_pattern(inner, _BETWEEN)
-            counts = lists.value_lengths().to_numpy()
-            found = _places(lists.flatten(), self._domain)
-            of_label = np.repeat(at, counts)
-            readable = np.ones(len(texts), bool)
-            readable[of_label[found < 0]] = False
-            labels.append(of_label[readable[of_label]])
-            members.append(found[readable[of_label]])
-            size[at] = np.where(readable[at], counts, size[at])
-        else:
-            for number, text in zip(at.tolist(), inner.to_pylist(), strict=True):
-                among, most = self._read(text.split(_BETWEEN))
-                labels.append(np.full(len(among), number))
-                members.append(np.array(among, np.int64))
-                size[number] = max(size[number], most)
-        star = flags(pc.equal(texts, _STAR))
-        if ((size == 0) & ~missing & ~star).any():
+    def _members(self, texts: pa.Array, without: Flags) -> tuple[Ints, Ints]:
+        """Pairs of a label and a member, as two arrays; labels ``without`` members have none."""
+        sets = is_set(texts)
+        single = np.flatnonzero(~sets & ~without)
+        value = _places(values_of(texts.take(pa.array(single))), self._domain)
+        lists = members_of(texts.filter(pa.array(sets)))
+        counts = lists.value_lengths().to_numpy()
+        member = _places(lists.flatten(), self._domain)
+        if (value < 0).any() or (member < 0).any() or (counts == 0).any():
             raise self._unread()
-        return np.concatenate(labels), np.concatenate(members), size
-
-    def _read(self, pieces: Sequence[str]) -> tuple[list[int], int]:
-        """The values that pieces of a text may be, and how many at once at most; 0 if none."""
-        count = len(pieces)
-        ends: list[list[tuple[int, int]]] = [[] for _ in range(count)]  # (end, value) from a start
-        for start in range(count):
-            for end in range(start + 1, min(count, start + self._longest) + 1):
-                place = self._place_of.get(_BETWEEN.join(pieces[start:end]))
-                if place is not None:
-                    ends[start].append((end, place))
-        rest = [-1] * count + [0]  # the most values from a start to the end of the text
-        for start in reversed(range(count)):
-            rest[start] = max(
-                (rest[end] + 1 for end, _ in ends[start] if rest[end] >= 0), default=-1
-            )
-        reached = [True] + [False] * count
-        members: list[int] = []
-        for start in range(count):
-            for end, place in ends[start] if reached[start] else ():
-                if rest[end] >= 0:
-                    reached[end] = True
-                    members.append(place)
-        return members, max(0, rest[0])
+        label = np.concatenate([single, np.repeat(np.flatnonzero(sets), counts)])
+        return label, np.concatenate([value, member])
 
 
 # Values and texts

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from mondrian_ops.errors import PrivacyError, did_you_mean
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.widths import widths_of
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.counts import (
     HELD,
     ReleaseCount,

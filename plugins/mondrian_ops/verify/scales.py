@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _STAR = "*"
-_INTERVAL = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
+LABELS_OF_INTERVALS = r"^[\[(](?P<low>.+), (?P<high>.+)(?P<close>[\])])$"
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 
 
@@ -84,7 +84,7 @@ class Scale:
     def of_texts(self, labels: pa.Array) -> Ends:
         """The intervals, or single values, that texts are; raises ArrowInvalid if one is none."""
         missing, star = nulls(labels), flags(pc.equal(labels, _STAR))
-        parts = pc.extract_regex(labels, _INTERVAL)
+        parts = pc.extract_regex(labels, LABELS_OF_INTERVALS)
         is_single = nulls(parts) & ~missing & ~star
         value = _read(pc.if_else(pa.array(is_single), labels, None), self.type)
         value = self.values(value)

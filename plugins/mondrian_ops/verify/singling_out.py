@@ -22,7 +22,7 @@ that is independent of the quasi-identifiers finds nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -32,6 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.data.finding import Finding
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.arrays import decoded, in_one, persons_of, ranks_of
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.model_tree import Coded, bins_of, predictions

@@ -6,7 +6,6 @@ with the cutting, which compares codes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.widths import DEFAULT_DATES, DEFAULT_NUMBERS, Width
+from mondrian_ops.late_methods import dataclass
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

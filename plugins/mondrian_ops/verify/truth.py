@@ -11,7 +11,6 @@ generalizing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.column_types import same_values
 from mondrian_ops.errors import PrivacyError
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.native.label_pairs import mark_pairs

@@ -116,6 +116,9 @@ JOBS: Mapping[str, dict[str, Any]] = {
         "retrieval": "scatter",
         "entity_id": "number dictionary",
         "k": 6,
+        "sensitive": ["word"],
+        "l": 2,
+        "cut": "median",
     },
     "persons in one application": {
         "quasi_identifiers": list(FEW),

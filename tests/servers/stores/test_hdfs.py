@@ -21,7 +21,7 @@ from mondrian_ops.publish import (
     check_output,
     publish,
     read_fragment,
-    read_release,
+    release_files,
     work_path,
 )
 from mondrian_ops.stores import read_file, write_file
@@ -381,6 +381,6 @@ def test_fragments_and_a_release_while_a_data_node_is_dead(folder):
     stage(work.staging, 1)
     publish(work.staging, folder.url("out"), work.token)
     assert (
-        sum(batch.num_rows for file in read_release(folder.url("out")) for batch in file.batches())
+        sum(batch.num_rows for file in release_files(folder.url("out")) for batch in file.batches())
         == 20
     )

@@ -9,7 +9,7 @@ import pytest
 
 from killed_publications import publish_and_kill
 from mondrian_ops.errors import InputError, StorageError
-from mondrian_ops.publish import WorkDir, check_output, objects, publish, read_release, work_path
+from mondrian_ops.publish import WorkDir, check_output, objects, publish, release_files, work_path
 from mondrian_ops.stores import names_in, write_file
 from mondrian_ops.tables import open_table
 from mondrian_ops.tables.discovery import data_files
@@ -22,7 +22,7 @@ def versions(folder: ObjectFolder) -> set[int]:
     with folder.read_directly():
         return {
             version
-            for file in read_release(folder.url("out"))
+            for file in release_files(folder.url("out"))
             for batch in file.batches()
             for version in batch["version"].to_pylist()
         }
@@ -134,7 +134,7 @@ def test_readers_that_follow_the_manifest_read_one_release_while_another_comes(o
     publish_and_kill(object_folder, "new", 2, object_folder.is_copy)
     listed = [name for name in object_folder.names("out") if name.startswith("part-")]
     assert len(listed) == 4  # who lists, sees both
-    assert [file.name for file in read_release(object_folder.url("out"))] == [
+    assert [file.name for file in release_files(object_folder.url("out"))] == [
         "part-00000-v1.parquet",
         "part-00001-v1.parquet",
     ]
@@ -165,7 +165,7 @@ def test_a_part_that_the_manifest_names_and_that_is_gone_is_an_error(object_fold
     publish(object_folder.url("staging"), object_folder.url("out"), "old")
     object_folder.delete("out/part-00001-v1.parquet")
     with pytest.raises(InputError, match=r"part-00001-v1\.parquet: missing, though _SUCCESS"):
-        list(read_release(object_folder.url("out")))
+        list(release_files(object_folder.url("out")))
 
 
 def test_what_a_bucket_does_not_have_is_said(object_folder):

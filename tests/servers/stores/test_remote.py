@@ -22,7 +22,7 @@ from mondrian_ops.publish import (
     publish,
     published,
     read_fragment,
-    read_release,
+    release_files,
     sweep,
     work_path,
     write_part,
@@ -213,7 +213,7 @@ def test_a_user_part_is_shown_nowhere(store, monkeypatch):
         lambda: open_table(url),
         lambda: open_table(url.replace("absent", "bad.csv")),
         lambda: WorkDir(url).token,
-        lambda: list(read_release(url)),
+        lambda: list(release_files(url)),
         lambda: check_output("/in", url.replace("absent", "taken")),
         lambda: (
             write_part(f"{url}/part-0.parquet", pa.table({"n": [1]})) or publish(url + "2", url)
@@ -355,7 +355,7 @@ def test_first_and_later_releases_replace_what_was_there(store):
         ]
         assert published(store.url("out"), f"token {version}")
         assert not published(store.url("out"), "token 0")
-    read_back = read_release(store.url("out"))
+    read_back = release_files(store.url("out"))
     assert [file.name for file in read_back] == ["part-00000-v3.parquet", "part-00001-v3.parquet"]
 
 

@@ -14,6 +14,7 @@ from limited_runs import limited_run
 from mondrian_ops import errors, publish, stores
 from mondrian_ops.cut.planning import LeafCounts
 from mondrian_ops.data.disclosing_columns import Watch
+from mondrian_ops.data.person_rows import PersonRows
 from mondrian_ops.data.persons import LeafPersons
 from mondrian_ops.engines import executor
 from mondrian_ops.engines.executor import Message, Step
@@ -90,6 +91,18 @@ def test_values_that_are_followed_travel_with_the_counts() -> None:
     assert total.followed["c"].rows.tolist() == [4, 2, 0]
     assert sorted(total.followed["c"].kept["0"].to_pylist()) == [1, 1, 3, 3, 4, 4]
     assert np.bincount(total.followed["c"].persons.leaf).tolist() == [2, 1]
+
+
+def test_rows_of_persons_travel_with_the_counts() -> None:
+    total = LeafCounts(np.array([0]), [], person_rows=[PersonRows(1)])
+    for part in range(2):
+        rows = PersonRows.of(*np.array([[0, 0], [5, 5 + part], [7, 8]]), [np.array([1, 2])])
+        counts = LeafCounts(np.array([2]), [], person_rows=[rows])
+        for message in executor.messages_of_counts(part, counts):
+            executor.add_message(total, message)
+    assert total.rows.tolist() == [4]
+    known = total.person_rows[0].within([0])
+    assert (known.persons.tolist(), known.codes[0].tolist()) == ([0, 0, 1], [1, 2, 2])
 
 
 def test_rows_of_every_type() -> None:

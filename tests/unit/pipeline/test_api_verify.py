@@ -78,7 +78,7 @@ def test_a_release_does_not_say_whose_rows_its_rows_are(release):
 def test_where_nothing_lies_nothing_is_checked(tmp_path, monkeypatch):
     with pytest.raises(InputError):
         verified(tmp_path)
-    monkeypatch.setattr("mondrian_ops.publish.read_release", lambda _: iter([]))
+    monkeypatch.setattr("mondrian_ops.publish.release_files", lambda _: iter([]))
     with pytest.raises(InputError, match=f"^{tmp_path}: there is no data file to check$"):
         verified(tmp_path)
 

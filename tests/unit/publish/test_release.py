@@ -13,7 +13,7 @@ import pytest
 
 from mondrian_ops.data.column_types import declared_fields
 from mondrian_ops.errors import InputError, StorageError
-from mondrian_ops.publish import check_output, publish, read_release, write_part
+from mondrian_ops.publish import check_output, publish, release_files, write_part
 from mondrian_ops.stores import local
 from object_store import ObjectStore, connect
 from staged_releases import names, stage, version_of
@@ -105,7 +105,7 @@ def test_a_part_has_the_types_of_its_columns(tmp_path):
     read = pq.read_table(tmp_path / "part-0.parquet")
     assert read.equals(table)
     assert read.schema.equals(table.schema, check_metadata=True)
-    (file,) = read_release(str(tmp_path))
+    (file,) = release_files(str(tmp_path))
     plain = pa.Table.from_batches(file.batches()).drop_columns(["text", "wide"])
     assert plain.equals(table.drop_columns(["text", "wide"]))
 
@@ -140,7 +140,7 @@ def test_a_part_declares_types_of_the_source(tmp_path):
     pd.testing.assert_series_equal(pd.read_parquet(path)["month"], frame["month"])
     (written,) = pq.read_metadata(path).metadata.values()
     assert CANARY.encode() not in b64decode(written)
-    (file,) = read_release(str(tmp_path))
+    (file,) = release_files(str(tmp_path))
     plain = pa.Table.from_batches(file.batches())
     assert plain.to_pydict() == rows.to_pydict()
 
@@ -162,7 +162,7 @@ def test_a_required_column_has_no_missing_value(tmp_path):
     assert schema.types == [pa.string(), pa.int64(), pa.uuid()]
     levels = [pq.read_metadata(path).schema.column(at).max_definition_level for at in range(3)]
     assert levels == [0, 1, 0]
-    (file,) = read_release(str(tmp_path))
+    (file,) = release_files(str(tmp_path))
     assert pa.Table.from_batches(file.batches()).to_pydict() == table.to_pydict()
     with pytest.raises(InputError, match=r"column 'n' has missing values, .* run again"):
         write_part(str(tmp_path / "part-1.parquet"), table, required=["n"])
@@ -182,7 +182,7 @@ def test_reads_a_release_part_by_part_with_text_as_dictionaries(tmp_path):
         write_part(str(tmp_path / name), pa.table({"name": [name], "n": [1]}))
     (tmp_path / "_report.json").write_text("{}")
     read = [
-        (file.name, pa.Table.from_batches(file.batches())) for file in read_release(str(tmp_path))
+        (file.name, pa.Table.from_batches(file.batches())) for file in release_files(str(tmp_path))
     ]
     assert [name for name, _ in read] == ["part-00000.parquet", "part-00001.parquet"]
     assert all(pa.types.is_dictionary(table.schema.field("name").type) for _, table in read)
@@ -193,7 +193,7 @@ def test_the_footer_of_a_part_is_read_once(monkeypatch):
     connect(store, monkeypatch)
     write_part("s3://bucket/out/part-0.parquet", pa.table({"name": ["a"], "n": [1]}))
     store.requests.clear()
-    (file,) = read_release("s3://bucket/out/part-0.parquet")
+    (file,) = release_files("s3://bucket/out/part-0.parquet")
     assert file.columns == ["name", "n"]
     for columns in (None, ["n"]):
         assert sum(batch.num_rows for batch in file.batches(columns)) == 1
@@ -203,14 +203,14 @@ def test_the_footer_of_a_part_is_read_once(monkeypatch):
 
 def test_a_part_without_rows_has_its_columns(tmp_path):
     write_part(str(tmp_path / "part-0.parquet"), pa.table({"name": pa.array([], pa.string())}))
-    (file,) = read_release(str(tmp_path))
+    (file,) = release_files(str(tmp_path))
     (batch,) = file.batches()
     assert (batch.num_rows, batch.schema.names) == (0, ["name"])
 
 
 def test_reads_a_release_of_others_in_csv(tmp_path):
     (tmp_path / "arx.csv").write_text("age;zip\n1;10*\n")
-    (file,) = read_release(str(tmp_path / "arx.csv"))
+    (file,) = release_files(str(tmp_path / "arx.csv"))
     assert (file.name, file.columns) == ("arx.csv", ["age", "zip"])
     assert pa.Table.from_batches(file.batches()).to_pydict() == {"age": [1], "zip": ["10*"]}
 
@@ -222,7 +222,7 @@ def test_only_the_columns_that_are_asked_for_are_read(tmp_path, suffix):
         pa_csv.write_csv(table, tmp_path / "part.csv")
     else:
         write_part(str(tmp_path / "part-0.parquet"), table)
-    (file,) = read_release(str(tmp_path))
+    (file,) = release_files(str(tmp_path))
     (batch,) = file.batches({"zip", "age", "identifier"})
     assert batch.schema.names == ["age", "zip"]
     assert file.columns == ["age", "note", "zip"]
@@ -230,10 +230,10 @@ def test_only_the_columns_that_are_asked_for_are_read(tmp_path, suffix):
 
 def test_an_unreadable_release_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no such file"):
-        list(read_release(str(tmp_path / "none")))
+        list(release_files(str(tmp_path / "none")))
     (tmp_path / "part-0.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"part-0\.parquet"):
-        [list(file.batches()) for file in read_release(str(tmp_path))]
+        [list(file.batches()) for file in release_files(str(tmp_path))]
 
 
 # what may be an output

@@ -12,7 +12,7 @@ import pytest
 from added_criteria import EXAMPLE
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.job.policy import Policies
-from mondrian_ops.publish import WorkDir, check_output, publish, published, read_release
+from mondrian_ops.publish import WorkDir, check_output, publish, published, release_files
 from mondrian_ops.series.naming import is_one_series
 from mondrian_ops.stores import look_up_with, options_of, policies, store, store_of, write_file
 from mondrian_ops.stores.locations import WAITING, shown
@@ -84,7 +84,7 @@ def test_a_store_of_another_package_takes_releases_and_gives_sources(entry_point
         check_output("shelf://a/in", "shelf://a/out")
         publish(stage("shelf://a/staging", version), "shelf://a/out", f"token {version}")
         assert published("shelf://a/out", f"token {version}")
-    names = [file.name for file in read_release("shelf://a/out")]
+    names = [file.name for file in release_files("shelf://a/out")]
     assert names == ["part-00000-v2.parquet", "part-00001-v2.parquet"]
     assert [path.name for path in sorted(tmp_path.glob("a/*"))] == ["in", "out"]
     assert options_of(["shelf://a/x", "/local", "file:///local", "ftp://host/x"]) == {

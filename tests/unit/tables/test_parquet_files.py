@@ -18,7 +18,7 @@ import pytest
 from mondrian_ops.cut.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
-from mondrian_ops.publish import read_release
+from mondrian_ops.publish import release_files
 from mondrian_ops.tables import FileTable, index_columns, open_table, without_index
 from source_samples import PEOPLE, read, write_declared
 
@@ -245,7 +245,7 @@ def test_timestamps_in_96_bits_keep_their_year(of_spark):
     for year in YEARS:
         kept = read(source, filter=pc.field("when") <= year)["when"]
         assert kept.to_pylist() == [each for each in YEARS.to_pylist() if each <= year.as_py()]
-    (file,) = read_release(of_spark)
+    (file,) = release_files(of_spark)
     (batch,) = file.batches()
     assert batch.column("when").to_pylist() == YEARS.to_pylist()
 
@@ -290,7 +290,7 @@ def test_views_are_the_texts_and_bytes_that_they_show(of_views):
     assert [*source.schema.types] == [*plain, VIEWED.schema.field("place").type, pa.int64()]
     assert read(source).to_pydict() == VIEWED.to_pydict()
     assert read(source, dictionaries=True).to_pydict() == VIEWED.to_pydict()
-    (file,) = read_release(of_views)
+    (file,) = release_files(of_views)
     assert pa.Table.from_batches(file.batches()).to_pydict() == VIEWED.to_pydict()
 
 

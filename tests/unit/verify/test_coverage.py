@@ -118,9 +118,11 @@ def test_a_prefix_stands_for_texts_that_are_not_longer():
 
 
 def test_a_set_lists_its_values():
-    texts = ["{F, M}", "F", "{F, a, b}", None, "*", "None"]
-    values = pa.array(["F", "M", "a, b", "X", None])
-    assert covered(quasi(), values, a=texts) == [[0, 1, 2, 4], [0, 4], [2, 4], [4], [3, 4]]
+    texts = ["{F, M}", "F", '{F, "a, b"}', None, "*", "None", '"*"']
+    values = pa.array(["F", "M", "a, b", "X", None, "*"])
+    assert covered(quasi(), values, a=texts) == [
+        [0, 1, 2, 4], [0, 4], [2, 4], [4], [3, 4], [4, 6]
+    ]  # fmt: skip
     assert covered(quasi(), pa.array([True, None]), a=["{false, true}", None]) == [[0], [1]]
     assert covered(quasi(), pa.array(["F"], pa.large_string()), a=["F", "M"]) == [[0]]
     assert covered(quasi(), pa.nulls(1), a=["F", None]) == [[1]]

@@ -139,18 +139,23 @@ def test_a_prefix_covers_what_begins_so_and_is_no_longer():
     labels = labels_of("z=prefix", texts)
     assert covered(labels, "10*", texts) == ["10", "101"]
     assert covered(labels, "101", texts) == ["101"]
-    assert covered(labels, "2*", texts) == ["2", "2*", "22"]  # the value, or what begins with 2
+    assert covered(labels, "2*", texts) == ["2", "2*", "22"]
+    assert covered(labels, '"2*"', texts) == ["2*"]
     assert lost(labels, "10*", "101", "2*") == [(3 / 7, 2 / 6), (0, 0), (3 / 7, 2 / 6)]
 
 
-def test_a_set_covers_its_members_however_it_may_be_read():
-    texts = pa.array(["a", "b", "a, b", "c", "{c}"])
+def test_a_set_covers_its_members_and_quotes_tell_which_they_are():
+    texts = pa.array(["a", "b", "a, b", "c", "{c}", "*", 'd "e"'])
     labels = labels_of("s=set", texts)
     assert covered(labels, "{a, c}", texts) == ["a", "c"]
-    assert covered(labels, "{a, b, c}", texts) == ["a", "b", "a, b", "c"]
-    assert covered(labels, "{c}", texts) == ["c", "{c}"]
-    assert lost(labels, "{a, c}", "{a, b, c}", "a, b", None) == [
-        (2 / 5, 1 / 4), (3 / 5, 2 / 4), (0, 0), (0, 0)
+    assert covered(labels, "{a, b, c}", texts) == ["a", "b", "c"]
+    assert covered(labels, '{"a, b", c}', texts) == ["a, b", "c"]
+    assert covered(labels, "{c}", texts) == ["c"]
+    assert covered(labels, '"{c}"', texts) == ["{c}"]
+    assert covered(labels, '"*"', texts) == ["*"]
+    assert covered(labels, '{"*", "d ""e"""}', texts) == ["*", 'd "e"']
+    assert lost(labels, "{a, c}", '{"a, b", c}', "a, b", '"*"', "*", None) == [
+        (2 / 7, 1 / 6), (2 / 7, 1 / 6), (0, 0), (0, 0), (1, 1), (0, 0)
     ]  # fmt: skip
     plain = labels_of("s=set", pa.array([1, 2, 3, 4]))
     assert covered(plain, "{1, 3}", pa.array([1, 2, 3, None])) == [1, 3]
@@ -161,7 +166,8 @@ def test_a_set_covers_its_members_however_it_may_be_read():
     ("quasi", "text"),
     [
         ("n", "some"), ("n", "[1, x]"), ("n=grid:2", "[1; 3]"), ("n=set", "{1, 7}"),
-        ("n=set", "7"), ("n=prefix", "7*"), ("n=prefix", "12"), ("n=hierarchy:t.csv", "Spain"),
+        ("n=set", "7"), ("n=set", '{1, "3}'), ("n=set", "{}"),
+        ("n=prefix", "7*"), ("n=prefix", "12"), ("n=hierarchy:t.csv", "Spain"),
     ],
 )  # fmt: skip
 def test_what_is_no_label_is_refused_without_its_text(quasi, text):

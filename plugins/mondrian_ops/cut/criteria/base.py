@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import JobError, values_withheld
 from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.job.criterion import Counts, Criterion
+from mondrian_ops.late_methods import dataclass
 
 _MOST_COUNTS = 1 << 22  # of a table of classes by codes
 

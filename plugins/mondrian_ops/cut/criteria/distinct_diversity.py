@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from mondrian_ops.cut.criteria.base import KernelCriterion
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

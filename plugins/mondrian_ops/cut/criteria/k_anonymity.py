@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mondrian_ops.cut.criteria.distinct_diversity import DistinctDiversity
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

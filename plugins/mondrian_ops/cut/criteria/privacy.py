@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 KNOWN: tuple[type[KernelCriterion], ...] = (
     SpreadDiversity,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.widths import Width, widths_of
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,6 @@ def _texts_of(job: Job, release: str) -> Iterable[str]:
     """The text of each row's class."""
     from mondrian_ops.verify.requirements import published_columns
 
-    for file in publish.read_release(release):
+    for file in publish.release_files(release):
         names = published_columns(job, file.columns)
         yield from class_texts(pa.Table.from_batches(file.batches(names))).to_pylist()

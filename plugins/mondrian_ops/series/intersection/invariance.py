@@ -13,7 +13,6 @@ having the same values. `native.invariance` says how the classes of a night are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.native import mondrian as native
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.series.intersection.native import invariance as kernel
 
 NEW, NOT_TONIGHT = -1, -2

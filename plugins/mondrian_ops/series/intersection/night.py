@@ -271,7 +271,7 @@ def _as_published(
     for path in parts:
         digest = publish.digest_of(path)
         persons = work.read_persons(digest)
-        (part,) = publish.read_release(path)
+        (part,) = publish.release_files(path)
         names = list(published_columns(job, part.columns))
         table = pa.Table.from_batches(part.batches([*names, sensitive]))
         of_class = _plain(table.select(names))

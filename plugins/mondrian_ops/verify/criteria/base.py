@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.figures import ClassCounts
 from mondrian_ops.verify.spread import SensitiveCount
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mondrian_ops.errors import JobError, values_withheld
 from mondrian_ops.job.criterion import Counts, Criterion
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.criteria.base import IN_ROWS, ColumnCriterion, Measure
 from mondrian_ops.verify.figures import ClassCounts
 

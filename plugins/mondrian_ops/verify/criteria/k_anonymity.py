@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.criteria.base import IN_ROWS, Measure, WrittenCriterion
 from mondrian_ops.verify.figures import ClassCounts
 

@@ -6,7 +6,6 @@ The definitions of N. Li, T. Li and S. Venkatasubramanian (ICDE 2007), for the i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
+from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.criteria.base import ColumnCriterion, Measure
 from mondrian_ops.verify.figures import ClassCounts
 from mondrian_ops.verify.spread import SensitiveCount

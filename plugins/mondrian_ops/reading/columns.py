@@ -1,0 +1,231 @@
+"""The published columns of a release, read label by label: intervals and categories.
+
+A column of a release has few distinct labels, so each is read once, and the rows by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.errors import InputError
+from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
+from mondrian_ops.verify.scales import LABELS_OF_INTERVALS, flags
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+HIDDEN = "*"
+_TYPES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A column of intervals.
+
+    ``low`` and ``high`` (rows,) are the least and the greatest value that a row may have, of one
+    type: int64, float64, date32 or timestamp. Both are null where the value is missing or
+    ``hidden`` (rows,); one of them, where the interval has no such end.
+    """
+
+    low: pa.Array
+    high: pa.Array
+    hidden: Flags
+
+    @classmethod
+    def of_labels(cls, name: str, labels: pa.ChunkedArray, whole: bool) -> Intervals:
+        """The intervals that labels say; ``whole``: the values are whole numbers or days.
+
+        Raises InputError where they are no intervals of numbers, dates or timestamps.
+        """
+        texts, row = _encoded(labels)
+        parts = pc.extract_regex(texts, LABELS_OF_INTERVALS)
+        low, high, close = (pc.struct_field(parts, part) for part in ("low", "high", "close"))
+        hidden = pc.equal(texts, HIDDEN)
+        single = pc.if_else(pc.or_(parts.is_valid(), hidden), None, texts)
+        low = pc.coalesce(pc.if_else(pc.equal(low, "-inf"), None, low), single)
+        high = pc.coalesce(pc.if_else(pc.equal(high, "inf"), None, high), single)
+        lows, highs = _typed(name, low, high)
+        if whole:
+            lows, highs = _within(lows, highs, flags(pc.equal(close, ")")))
+        return cls(lows.take(row), highs.take(row), flags(hidden)[row])
+
+    @classmethod
+    def of_bounds(
+        cls, low: pa.ChunkedArray, high: pa.ChunkedArray, whole: bool, open_: bool
+    ) -> Intervals:
+        """The intervals that two typed columns publish, in which what is hidden looks as missing.
+
+        ``open_``: they end before the upper end.
+        """
+        lows, highs = low.combine_chunks(), high.combine_chunks()
+        if whole:
+            lows, highs = _within(lows, highs, np.full(len(lows), open_))
+        return cls(lows, highs, np.zeros(len(lows), bool))
+
+    @property
+    def middle(self) -> pa.Array:
+        """(rows,) the value half way, float64 or of the type of moments; null without both ends."""
+        low, high = _numbers(self.low), _numbers(self.high)
+        middle = (low + high) / 2
+        empty = pa.array(np.isnan(middle))
+        if not pa.types.is_temporal(self.low.type):
+            return pa.array(middle, mask=np.isnan(middle))
+        return pc.if_else(empty, None, _of_ticks(_integers(np.floor(middle)), self.low.type))
+
+    def drawn(self, draw: np.random.Generator) -> pa.Array:
+        """(rows,) a value of each interval, each as likely as any other; null without both ends."""
+        low, high = _numbers(self.low), _numbers(self.high)
+        empty = np.isnan(low + high)
+        low, high = np.where(empty, 0, low), np.where(empty, 0, high)
+        if pa.types.is_floating(self.low.type):
+            return pa.array(draw.uniform(low, high), mask=empty)
+        ticks = draw.integers(low.astype(np.int64), high.astype(np.int64), endpoint=True)
+        return pc.if_else(pa.array(empty), None, _of_ticks(ticks, self.low.type))
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of single values, sets, prefixes and nodes of a hierarchy.
+
+    ``domain``: the values, in the order of texts. A row's label is number ``label`` (rows,), -1
+    where it is missing. ``members``: (labels,) the numbers of its values; of a hidden one, all.
+    """
+
+    domain: pa.Array
+    label: Ints
+    members: Sequence[Ints]
+
+    @classmethod
+    def of_labels(cls, labels: pa.ChunkedArray, kind: str, tree: Hierarchy | None) -> Categories:
+        """What labels stand for: ``kind`` is the generalization's name, ``tree`` its hierarchy.
+
+        Without its ``tree`` a node stands for itself, and so does a prefix.
+        """
+        texts, row = _encoded(labels)
+        hidden, present = flags(pc.equal(texts, HIDDEN)), flags(texts.is_valid())
+        known = [
+            [] if is_hidden else members
+            for is_hidden, members in zip(hidden, _values(texts, kind, tree), strict=True)
+        ]
+        values = sorted({value for members in known for value in members})
+        numbers = {value: at for at, value in enumerate(values)}
+        domain = pa.array(values, pa.string())
+        everything = np.arange(len(domain))
+        lists = [
+            everything if is_hidden else np.array([numbers[each] for each in members], np.int64)
+            for is_hidden, members in zip(hidden, known, strict=True)
+        ]
+        return cls(domain, np.where(present[row], row, -1), lists)
+
+    @property
+    def lists(self) -> pa.Array:
+        """(rows,) lists of the values that each row may have; null where it is missing."""
+        texts = self.domain.to_pylist()
+        lists = [[texts[each] for each in members] for members in self.members]
+        read = pa.array(lists, pa.list_(pa.string()))
+        return read.take(pa.array(self.label, mask=self.label < 0))
+
+    def shares(self) -> NDArray[np.float32]:
+        """(rows, values): 1 where a row has the value, the share 1/n of a set of n; else 0."""
+        of_label = np.zeros((len(self.members) + 1, len(self.domain)), np.float32)
+        for at, members in enumerate(self.members):
+            of_label[at, members] = 1 / max(1, len(members))
+        return of_label[self.label]  # -1: the last, of the missing value
+
+    def drawn(self, draw: np.random.Generator) -> pa.Array:
+        """(rows,) a value of each row's; null where it is missing."""
+        sizes = np.array([*map(len, self.members), 0])
+        if not sizes.any():
+            return pa.nulls(len(self.label), pa.string())
+        starts = np.cumsum(sizes) - sizes
+        size = sizes[self.label]
+        place = starts[self.label] + np.floor(draw.random(len(size)) * size).astype(np.int64)
+        value = np.concatenate([*self.members, np.zeros(1, np.int64)])[place]
+        return self.domain.take(pa.array(value, mask=size == 0))
+
+
+def _values(texts: pa.Array, kind: str, tree: Hierarchy | None) -> list[list[str]]:
+    """(labels,) the values that each label says."""
+    if tree is not None:
+        below = _leaves(tree)
+        return [below.get(text, [text]) if text is not None else [] for text in texts.to_pylist()]
+    single = values_of(texts).to_pylist()
+    lists: list[list[str]] = [[] if text is None else [text] for text in single]
+    if kind == "set":
+        sets = is_set(texts)
+        found = members_of(texts.filter(pa.array(sets))).to_pylist()
+        for at, members in zip(np.flatnonzero(sets).tolist(), found, strict=True):
+            lists[at] = members
+    return lists
+
+
+def _leaves(tree: Hierarchy) -> dict[str, list[str]]:
+    """By label of a hierarchy, the leaves below its nodes."""
+    below: dict[str, list[str]] = {}
+    for leaf, path in zip(tree.leaves, tree.ancestors.T.tolist(), strict=True):
+        for label in dict.fromkeys(tree.labels[node] for node in path):
+            below.setdefault(label, []).append(leaf)
+    return below
+
+
+def _encoded(labels: pa.ChunkedArray) -> tuple[pa.Array, Ints]:
+    """The distinct labels, a missing one among them, and the number of each row's, (rows,)."""
+    whole = labels.cast(pa.string()).combine_chunks()
+    encoded = whole.dictionary_encode(null_encoding="encode")
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+
+
+def _typed(name: str, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:
+    for type_ in _TYPES:
+        try:
+            return low.cast(type_), high.cast(type_)
+        except pa.ArrowInvalid:
+            continue
+    raise InputError(
+        f"column {name!r}: its labels are no intervals of numbers, dates or timestamps; leave it "
+        "out, or read the release's files as they are"
+    )
+
+
+def _within(low: pa.Array, high: pa.Array, open_: Flags) -> tuple[pa.Array, pa.Array]:
+    """The least and the greatest whole number or day of intervals, ``open_`` where they end before
+    the upper end."""
+    if pa.types.is_timestamp(low.type):
+        return low, high
+    first, last = np.ceil(_numbers(low)), np.floor(_numbers(high))
+    last = np.where(open_, np.ceil(_numbers(high)) - 1, last)
+    type_ = low.type if pa.types.is_date32(low.type) else pa.int64()
+    least, greatest = (
+        pc.if_else(pa.array(np.isnan(line)), None, _of_ticks(_integers(line), type_))
+        for line in (first, last)
+    )
+    return least, greatest
+
+
+def _integers(line: NDArray[np.float64]) -> Ints:
+    return np.nan_to_num(line).astype(np.int64)
+
+
+def _numbers(values: pa.Array) -> NDArray[np.float64]:
+    """Values as float64, moments as their ticks; NaN where there is none."""
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_temporal(values.type):
+        values = values.cast(pa.int64())
+    numbers: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
+    return numbers
+
+
+def _of_ticks(ticks: Ints, type_: pa.DataType) -> pa.Array:
+    """Whole numbers as values of a type: int64, or that of moments."""
+    width = pa.int32() if pa.types.is_date32(type_) else pa.int64()
+    return pa.array(ticks).cast(width).cast(type_)

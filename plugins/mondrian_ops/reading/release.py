@@ -1,0 +1,196 @@
+"""Read a release for work: its generalized columns in a form to compute with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from mondrian_ops import publish, stores
+from mondrian_ops.errors import InputError, did_you_mean
+from mondrian_ops.reading.columns import Categories, Intervals
+
+Form = Literal["midpoint", "bounds", "sets", "weights", "sample"]
+Kind = Literal["pandas", "polars", "arrow"]
+
+_MOST_SHARES = 1000
+_WHOLE = ("integer", "date")
+
+
+def read_release(
+    path: str | os.PathLike[str],
+    as_: Form = "midpoint",
+    *,
+    columns: Sequence[str] | None = None,
+    hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
+    kind: Kind = "pandas",
+    seed: int | None = None,
+) -> Any:
+    """The rows of a release, with its generalized columns as ``as_`` says; all others unchanged.
+
+    ==========  ===========================  ================================================
+    ``as_``     an interval ``[25, 30]``     a set, prefix or node ``{France, Italy}``
+    ==========  ===========================  ================================================
+    midpoint    ``27.5``                     its text
+    bounds      ``age_min``, ``age_max``     its text
+    sets        ``27.5``                     the list of its values
+    weights     ``27.5``                     a column ``country=France`` per value, with its
+                                             share, here 0.5
+    sample      a value drawn from it        a value drawn from it
+    ==========  ===========================  ================================================
+
+    What is hidden (``*``) has no number, may be each value of its column, and is drawn as those of
+    other rows are; missing values stay missing.
+
+    Args:
+        path: the release's directory, with its ``_report.json``; any store.
+        columns: those to read, by the names that the job has for them; all by default.
+        hierarchies: by column, the file of its hierarchy; without it a node is one value, and its
+            leaves are not known. A prefix is always one value.
+        kind: what is returned: a pandas or polars DataFrame, or a pyarrow.Table.
+        seed: makes ``sample`` repeatable.
+
+    Raises:
+        InputError: there is no release with a report, a column is not in it, or its labels cannot
+            be read.
+        HierarchyError: a hierarchy cannot be read.
+    """
+    for option, value, known in (("as_", as_, get_args(Form)), ("kind", kind, get_args(Kind))):
+        if value not in known:
+            hint = did_you_mean(str(value), known)
+            raise InputError(f"{option}: {value!r} is none of {', '.join(known)}{hint}")
+    url = os.fspath(path)
+    reader = _Reader(url, as_, hierarchies or {}, np.random.default_rng(seed))
+    return _of_kind(reader.read(columns), kind)
+
+
+class _Reader:
+    """Reads one release in one form."""
+
+    def __init__(
+        self,
+        url: str,
+        form: Form,
+        hierarchies: Mapping[str, str | os.PathLike[str]],
+        draw: np.random.Generator,
+    ) -> None:
+        report = publish.report_of(url)
+        if report is None:
+            raise InputError(
+                f"{stores.shown(url)}: no _report.json, by which a release is read; name the "
+                "directory of a release"
+            )
+        self._url, self._form, self._draw = url, form, draw
+        self._how = {name: each["generalization"] for name, each in report["attributes"].items()}
+        self._types = report.get("source", {}).get("types", {})
+        self._options = {each["name"]: each for each in report["job"]["quasi_identifiers"]}
+        self._bounds = report["job"].get("interval_style") == "bounds"
+        self._refuse_unknown(hierarchies, "hierarchies")
+        self._trees = {
+            name: stores.read_hierarchy(os.fspath(file)) for name, file in hierarchies.items()
+        }
+
+    def read(self, columns: Sequence[str] | None) -> pa.Table:
+        """The release as a table."""
+        table = self._published()
+        pairs = self._pairs(table.column_names)
+        names = [pairs.get(name, name) for name in table.column_names]
+        names = list(dict.fromkeys(names))  # age_min and age_max are one: age
+        if columns is not None:
+            self._refuse_unknown(columns, "columns", names)
+            names = list(columns)
+        read: dict[str, Any] = {}
+        for name in names:
+            read.update(self._column(table, name))
+        return pa.table(read)
+
+    def _published(self) -> pa.Table:
+        batches = [batch for file in publish.release_files(self._url) for batch in file.batches()]
+        return pa.Table.from_batches(batches).unify_dictionaries()
+
+    def _pairs(self, published: Sequence[str]) -> dict[str, str]:
+        """The column that each of two bounds belongs to."""
+        ends = {
+            f"{name}_{end}": name
+            for name in self._how
+            for end in ("min", "max")
+            if self._bounds and name not in published
+        }
+        return {end: name for end, name in ends.items() if end in published}
+
+    def _column(self, table: pa.Table, name: str) -> dict[str, Any]:
+        how = self._how.get(name)
+        if how is None:
+            return {name: _plain(table[name])}
+        options, whole = self._options[name], self._types.get(name) in _WHOLE
+        if name not in table.column_names:
+            low, high = table[f"{name}_min"], table[f"{name}_max"]
+            return self._interval(name, Intervals.of_bounds(low, high, whole, "grid" in options))
+        if how == "interval" or "ladder" in options:
+            return self._interval(name, Intervals.of_labels(name, table[name], whole))
+        if self._form in ("midpoint", "bounds"):
+            return {name: _plain(table[name])}
+        return self._category(name, Categories.of_labels(table[name], how, self._trees.get(name)))
+
+    def _interval(self, name: str, read: Intervals) -> dict[str, Any]:
+        if self._form == "bounds":
+            return {f"{name}_min": read.low, f"{name}_max": read.high}
+        if self._form == "sample":
+            return {name: _filled(read.drawn(self._draw), read.hidden, self._draw)}
+        return {name: read.middle}
+
+    def _category(self, name: str, read: Categories) -> dict[str, Any]:
+        if self._form == "sets":
+            return {name: read.lists}
+        if self._form == "sample":
+            return {name: read.drawn(self._draw)}
+        if len(read.domain) > _MOST_SHARES:
+            raise InputError(
+                f"column {name!r}: has more than {_MOST_SHARES:,} values, each of which would "
+                "become a column; read it as sets, or leave it out of columns"
+            )
+        shares = read.shares()
+        return {
+            f"{name}={value}": shares[:, at] for at, value in enumerate(read.domain.to_pylist())
+        }
+
+    def _refuse_unknown(
+        self, asked: Iterable[str], option: str, known: Sequence[str] | None = None
+    ) -> None:
+        names = list(self._how) if known is None else known
+        for name in asked:
+            if name not in names:
+                raise InputError(
+                    f"{option}: the release has no column {name!r}{did_you_mean(name, names)}"
+                )
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as its values are, and not as they are stored."""
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_dictionary else column
+
+
+def _filled(values: pa.Array, hidden: np.ndarray[Any, Any], draw: np.random.Generator) -> pa.Array:
+    """Values, those of hidden rows drawn among the others'."""
+    known = values.drop_null()
+    if not hidden.any() or not len(known):
+        return values
+    place = np.arange(len(values))
+    place[hidden] = len(values) + draw.integers(0, len(known), int(hidden.sum()))
+    return pa.concat_arrays([values, known]).take(pa.array(place))
+
+
+def _of_kind(table: pa.Table, kind: Kind) -> Any:
+    if kind == "arrow":
+        return table
+    if kind == "pandas":
+        return table.to_pandas()
+    try:
+        import polars
+    except ImportError:
+        raise InputError("kind: polars is not installed; install it, or take arrow") from None
+    return polars.from_arrow(table)

@@ -1,0 +1,121 @@
+"""A release in each form, from a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops import pipeline, read_release
+from mondrian_ops.errors import InputError, MondrianOpsError
+
+ROWS = 400
+TOWNS = ["Paris", "Lyon", "Rome", "Bari"]
+TREE = "Paris;France;*\nLyon;France;*\nRome;Italy;*\nBari;Italy;*\n"
+
+
+def people() -> pa.Table:
+    draw = np.random.default_rng(4)
+    ages = draw.integers(18, 80, ROWS)
+    jobs = draw.choice(["Farming, fishing", "Sales", "Tech"], ROWS)
+    return pa.table(
+        {
+            "age": pa.array(ages, mask=draw.random(ROWS) < 0.02),
+            "height": draw.integers(150, 200, ROWS),
+            "job": jobs,
+            "town": draw.choice(TOWNS, ROWS),
+            "ill": draw.choice(["flu", "cold", "none"], ROWS),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("released")
+    pq.write_table(people(), here / "people.parquet")
+    (here / "towns.csv").write_text(TREE)
+    job = {"input": str(here / "people.parquet"), "k": 4, "sensitive": ["ill"]}
+    columns = ["age", "height=grid:10", "job=set", "town=hierarchy:towns.csv"]
+    for name, more in (("out", {}), ("bounds", {"interval_style": "bounds"})):
+        described = {**job, "output": str(here / name), "quasi_identifiers": columns, **more}
+        (here / "job.json").write_text(json.dumps(described))
+        pipeline.run(pipeline.load_job(here / "job.json"))
+    return here
+
+
+def test_intervals_become_numbers_and_the_rest_stays(released: Path) -> None:
+    read = read_release(released / "out")
+    assert isinstance(read, pd.DataFrame)
+    assert len(read) == ROWS
+    assert sorted(read["ill"]) == sorted(people()["ill"].to_pylist())
+    assert read["height"].between(150, 200).all()
+    assert set(read["height"] % 5) == {4.5}  # [150, 160) are the whole numbers 150 to 159
+    assert abs(read["age"].mean() - people()["age"].to_pandas().mean()) < 5
+
+
+def test_bounds_are_the_same_from_texts_and_from_typed_columns(released: Path) -> None:
+    of_texts = read_release(released / "out", "bounds")
+    assert {"age_min", "age_max", "height_min", "height_max"} <= set(of_texts)
+    assert (of_texts["age_min"].dropna() <= of_texts["age_max"].dropna()).all()
+    typed = read_release(released / "bounds", "bounds")
+    assert set(typed) == set(of_texts)
+    middle = read_release(released / "bounds", columns=["height"])
+    assert list(middle) == ["height"]
+    assert set(middle["height"] % 5) == {4.5}
+
+
+def test_sets_and_shares_of_a_hierarchy_need_its_file(released: Path) -> None:
+    tree = {"town": released / "towns.csv"}
+    sets = read_release(released / "out", "sets", hierarchies=tree, kind="arrow")
+    assert sets["town"].type == pa.list_(pa.string())
+    assert {town for towns in sets["town"].to_pylist() for town in towns} == set(TOWNS)
+    shares = read_release(released / "out", "weights", hierarchies=tree)
+    towns = [f"town={town}" for town in TOWNS]
+    assert np.allclose(shares[towns].sum(axis=1), 1)
+    jobs = [f"job={job}" for job in ("Farming, fishing", "Sales", "Tech")]
+    assert np.allclose(shares[jobs].sum(axis=1), 1)
+
+
+def test_samples_are_values_of_the_source_and_repeat_with_a_seed(released: Path) -> None:
+    tree = {"town": released / "towns.csv"}
+    sample = read_release(released / "out", "sample", hierarchies=tree, seed=7)
+    assert set(sample["town"]) <= set(TOWNS)
+    assert set(sample["job"]) == {"Farming, fishing", "Sales", "Tech"}
+    assert sample["height"].between(150, 199).all()
+    again = read_release(released / "out", "sample", hierarchies=tree, seed=7)
+    pd.testing.assert_frame_equal(sample, again)
+
+
+def test_other_kinds_of_table_have_the_same_values(released: Path) -> None:
+    polars = pytest.importorskip("polars")
+    read = read_release(released / "out", kind="polars")
+    assert isinstance(read, polars.DataFrame)
+    assert (
+        read.to_arrow()["age"].to_pylist()
+        == read_release(released / "out", kind="arrow")["age"].to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"as_": "midpoints"}, r"as_: 'midpoints' is none of .*did you mean 'midpoint'"),
+        ({"kind": "pandsa"}, "kind: 'pandsa' is none of pandas, polars, arrow"),
+        ({"columns": ["agee"]}, "columns: the release has no column 'agee'.*'age'"),
+        ({"hierarchies": {"twon": "t.csv"}}, "hierarchies: the release has no column 'twon'"),
+        ({"hierarchies": {"town": "t.csv"}}, "t.csv"),
+    ],
+)
+def test_what_cannot_be_read_is_named(released: Path, options: dict, said: str) -> None:
+    with pytest.raises(MondrianOpsError, match=said):
+        read_release(released / "out", **options)
+
+
+def test_a_folder_without_a_report_is_no_release(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no _report\.json"):
+        read_release(tmp_path)
