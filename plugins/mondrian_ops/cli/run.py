@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from mondrian_ops.cli.signals import SIGNALS
 from mondrian_ops.errors import ApprovalError, MondrianOpsError
 
 if TYPE_CHECKING:
+    from mondrian_ops.phases import Costs, Phases
     from mondrian_ops.progress import Display
 
 _SECONDS_TO_SIGNALS = 0.5
@@ -33,6 +35,11 @@ def add(commands: Any) -> None:
         help="approve the release if it needs approval; without this option you are asked on the "
         "terminal",
     )
+    run.add_argument(
+        "--timings",
+        action="store_true",
+        help="print to standard error what each phase has cost, on the clock and of processors",
+    )
     run.set_defaults(command=_run)
 
     plan = commands.add_parser("plan", help="show the condition and the rows of each fragment")
@@ -43,8 +50,11 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from mondrian_ops import pipeline
+    from mondrian_ops.phases import Phases, since_start
     from mondrian_ops.progress import display
 
+    phases = Phases()
+    phases.add("start", since_start(), time.process_time())
     job = allowed_job(options)
     pipeline.refuse_without_users(job)
     if job.require_approval:
@@ -55,21 +65,43 @@ def _run(options: argparse.Namespace) -> int:
                 job,
                 progress=SIGNALS.watched(progress),
                 approve=lambda report: _approve(options, report, progress),
+                phases=phases,
             )
     except MondrianOpsError as error:
         if error.report is not None:
-            _write(options, error.report)
+            _write(options, error.report, phases)
         raise
-    _write(options, report)
+    _write(options, report, phases)
     return 0
 
 
-def _write(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
+def _write(options: argparse.Namespace, report: Mapping[str, Any], phases: Phases) -> None:
     """Write the report of a release, also of one that was refused."""
     if options.json:
         write_json(report)
     elif not options.quiet:
         _write_report(report)
+    if options.timings:
+        _write_timings({**report.get("phases", {}), **phases.costs()})
+
+
+def _write_timings(costs: Costs) -> None:
+    """Write what the phases have cost, and this process in all.
+
+    The seconds of fragments that were in work at the same time add up to more than the clock's.
+    """
+    from mondrian_ops.phases import since_start
+
+    cpu_s = time.process_time()
+    rest = cpu_s - sum(cost["cpu_s"] for cost in costs.values())
+    lines = [f"{'phase':<12} {'clock':>10} {'CPU':>10}"]
+    for name, cost in costs.items():
+        lines.append(
+            f"{name.replace('_', ' '):<12} {cost['seconds']:>8.3f} s {cost['cpu_s']:>8.3f} s"
+        )
+    lines.append(f"{'other':<12} {'':>10} {max(0, rest):>8.3f} s")
+    lines.append(f"{'in all':<12} {since_start():>8.3f} s {cpu_s:>8.3f} s")
+    sys.stderr.write("\n".join([*lines, ""]))
 
 
 def _check_can_ask(options: argparse.Namespace) -> None:

@@ -33,6 +33,7 @@ from mondrian_ops.generalize.attributes import Attribute, Classes, Published, Tr
 from mondrian_ops.generalize.native.classes import shuffle_classes
 from mondrian_ops.generalize.resolving import attributes_of
 from mondrian_ops.job.job import Job
+from mondrian_ops.phases import Phases
 
 REDACTED = "*"
 
@@ -219,17 +220,21 @@ class Anonymizer:
         cores: int = 1,
         holding: Holding | None = None,
         class_maker: ClassMaker | None = None,
+        phases: Phases | None = None,
     ) -> Released:
         """The released form of ``table``, class by class.
 
         ``recoding`` is that of the dataset, where recoding is global. Without one, the
         rows are cut in up to ``cores`` threads. ``holding``: which of them wait.
-        ``class_maker``: forms the classes, where persons are followed.
+        ``class_maker``: forms the classes, where persons are followed. ``phases`` measures.
         """
+        end = (phases or Phases()).laps()
         held, counterfeits, signatures = None, Counterfeits.none(), None
         if recoding is None:
             rows = self.encode(table)
+            end("encode")
             formed = self._formed(table, rows, cores, class_maker)
+            end("cut")
             classes, unmatched, counterfeits, signatures = formed
             published = {
                 attribute.name: attribute.publish(encoded, classes)
@@ -249,6 +254,7 @@ class Anonymizer:
                 attribute.name: attribute.publish_nodes(of_attribute)
                 for attribute, of_attribute in zip(self.trees, nodes, strict=True)
             }
+        end("generalize")
         index, order, sizes = laid_out(counterfeits.added(classes, table.num_rows), published)
         is_made_up = index >= table.num_rows
         index[is_made_up] = counterfeits.rows[index[is_made_up] - table.num_rows]
@@ -263,6 +269,7 @@ class Anonymizer:
         made_up = is_made_up if len(counterfeits.rows) else None
         if signatures is not None:
             signatures = signatures.take(pa.array(index, mask=is_made_up))
+        end("lay_out")
         return Released(released, summary, persons, held, index, made_up, signatures)
 
     def _formed(

@@ -20,35 +20,43 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import InputError, UnattainableError
 from mondrian_ops.job.job import Job
+from mondrian_ops.phases import Phases
 from mondrian_ops.verify.persons import check_persons_values
 from mondrian_ops.verify.truth import PartTruth, Read
 
 
 def anonymize(
-    run: Run, fragment: Fragment, rows: pa.Table | None = None, cores: int = 1
+    run: Run,
+    fragment: Fragment,
+    rows: pa.Table | None = None,
+    cores: int = 1,
+    cpu: Callable[[], float] = time.process_time,
 ) -> Summary:
     """Turn the fragment's rows into its part of the release, on ``cores`` cores.
 
     ``rows`` are fetched if None. A part that an earlier try has written is kept: a new one would
     have the same classes, but its rows in another order, and the release may be approved already.
+    ``cpu``: the clock of processors, see :class:`Phases`.
 
     Raises InputError when the input changed since it was counted, StorageError when the working
     files vanished.
     """
-    started = time.perf_counter()
+    started, phases = time.perf_counter(), Phases(cpu)
     holding = run.dataset.holding
     if run.state.unattainable and holding is not None:
         rows = pa.Table.from_batches(run.dataset.source.batches(run.columns), run.schema)
         return _held(run, fragment, holding, started, rows)
     if rows is None:
-        rows = _fetched(run, fragment)
+        with phases("fetch"):
+            rows = _fetched(run, fragment)
     if rows.num_rows != fragment.rows:
         raise InputError(
             f"fragment {fragment.id}: has {rows.num_rows} rows, but {fragment.rows} were counted, "
             "so the input changed while it was read; run again from the partition task"
         )
     try:
-        released = run.anonymizer.release(rows, run.recoding, cores, holding, run.class_maker)
+        anonymizer, recoding = run.anonymizer, run.recoding
+        released = anonymizer.release(rows, recoding, cores, holding, run.class_maker, phases)
     except UnattainableError:
         if holding is None:
             raise
@@ -58,12 +66,15 @@ def anonymize(
         run.work.write_held(fragment.id, released.held)
     hidden: dict[str, int] = {}
     if measured["rows"]:
-        hidden = _written(run, fragment, rows, released)
-        take_sample(run, fragment, _in_one_spelling(run.dataset.job, rows), released)
-    return Summary.of(fragment, {**measured, "hidden": hidden}, started)
+        hidden = _written(run, fragment, rows, released, phases)
+        with phases("sample"):
+            take_sample(run, fragment, _in_one_spelling(run.dataset.job, rows), released)
+    return Summary.of(fragment, {**measured, "hidden": hidden, "phases": phases.costs()}, started)
 
 
-def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -> dict[str, int]:
+def _written(
+    run: Run, fragment: Fragment, rows: pa.Table, released: Released, phases: Phases
+) -> dict[str, int]:
     """Write the part, unless it is there, and check that it is true to ``rows``.
 
     A part that is there was checked before it got its name. The rows of this try, which are those
@@ -74,7 +85,8 @@ def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -
     hidden: dict[str, int] = {}
 
     def check(read: Read) -> None:
-        hidden.update(truth(read))
+        with phases("truth"):
+            hidden.update(truth(read))
 
     if run.work.is_written(path):
         check(partial(read_columns, released.table))
@@ -83,7 +95,9 @@ def _written(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -
     if persons is not None:
         of_rows = {"persons": persons, "signatures": released.signatures}
         keep = partial(run.work.write_persons, **of_rows)
-    publish.write_part(path, released.table, run.work.root, keep, run.declared, check, run.required)
+    about = run.declared, check, run.required
+    with phases("write"):
+        publish.write_part(path, released.table, run.work.root, keep, *about)
     return hidden
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from mondrian_ops.cut.plan import SCHEMA, check_schema
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.phases import Costs
 
 
 class _Handed:
@@ -96,6 +97,7 @@ class Summary(_Handed):
     (Unix time). ``held`` rows wait for the next night of a series;
     ``counterfeits`` are rows that were made up, and are in no other figure. ``hidden``: by
     quasi-identifier published as bounds, rows without bounds in classes that hold values.
+    ``phases``: what each of them has cost, see :mod:`mondrian_ops.phases`.
     """
 
     id: int
@@ -110,6 +112,7 @@ class Summary(_Handed):
     held: int = 0
     counterfeits: int = 0
     hidden: Mapping[str, int] = field(default_factory=dict)
+    phases: Costs = field(default_factory=dict)
 
     @classmethod
     def of(cls, fragment: Fragment, measured: Mapping[str, Any], started: float) -> Summary:
@@ -186,6 +189,7 @@ class RunState(_Handed):
     unattainable: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)
+    phases: Costs = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """A small JSON value."""

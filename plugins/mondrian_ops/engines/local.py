@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -40,8 +41,10 @@ class LocalEngine(StepwiseEngine):
             batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_globally else BATCH_ROWS),
         )
         profiling.scan(batches, rows_seen, in_threads)
-        sample, pilot = (pa.Table.from_batches(rows.taken) for rows in profiling.samples.values())
-        run.frequencies = make_draft(run, profiling.profiler, sample, pilot)
+        with run.phases("plan"):
+            taken = [each.taken for each in profiling.samples.values()]
+            sample, pilot = map(pa.Table.from_batches, taken)
+            run.frequencies = make_draft(run, profiling.profiler, sample, pilot)
 
     def count(self, run: Run, scatter: bool, rows_seen: RowsSeen) -> LeafCounts:
         """One pass over the source, in threads."""
@@ -64,7 +67,9 @@ class LocalEngine(StepwiseEngine):
             return
         run.anonymizer  # noqa: B018 - made once, before the threads need it
         yield from in_threads(
-            lambda each: fragment.anonymize(run, each, cores=self._cores // threads),
+            lambda each: fragment.anonymize(
+                run, each, cores=self._cores // threads, cpu=time.thread_time
+            ),
             largest_first,
             threads,
         )

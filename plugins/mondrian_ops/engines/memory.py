@@ -15,6 +15,7 @@ from mondrian_ops.engines import fragment
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
+from mondrian_ops.phases import Phases
 from mondrian_ops.tables.callers_table import ROW, CallersTable
 
 
@@ -38,15 +39,17 @@ class MemoryEngine(LocalEngine):
     def anonymize(self, run: Run, fragments: Sequence[Fragment]) -> Iterator[Summary]:
         """Anonymize the table, the only fragment, on all cores."""
         (whole,) = fragments
-        started = time.perf_counter()
+        started, phases = time.perf_counter(), Phases()
         job, rows = run.dataset.job, self._table.select(run.columns)
         numbered = rows
         if self._callers.by_rows:
             numbered = rows.append_column(ROW, pa.array(np.arange(rows.num_rows)))
-        released = run.anonymizer.release(numbered, run.recoding, self._cores)
+        released = run.anonymizer.release(numbered, run.recoding, self._cores, phases=phases)
         raw = {*run.columns} - {*job.quasi_identifier_names, *job.identifiers, *self._changed}
         self.returned, read = self._callers.hand_out(released.table, raw)
         self.released = released._replace(table=read)
-        truth = fragment.truth_of(run, rows, self.released, "the released table")
-        hidden = truth(partial(fragment.read_columns, self.released.table))
-        yield Summary.of(whole, {**released.summary, "hidden": hidden}, started)
+        with phases("truth"):
+            truth = fragment.truth_of(run, rows, self.released, "the released table")
+            hidden = truth(partial(fragment.read_columns, self.released.table))
+        more = {"hidden": hidden, "phases": phases.costs()}
+        yield Summary.of(whole, {**released.summary, **more}, started)

@@ -23,6 +23,7 @@ from mondrian_ops.engines.handover import RunState, SeriesNight
 from mondrian_ops.job import limits as resource_limits
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.phases import Phases
 from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
 
 _DATASET = "dataset.json"
@@ -91,12 +92,13 @@ class Run:
 
     Without working files, ``work``, this object is all that there is of a run, and needs a dataset.
     ``class_maker`` forms the classes of a night whose persons are followed; whoever has its
-    fragments anonymized sets it.
+    fragments anonymized sets it. ``phases`` measures what this process does of the run as a whole.
     """
 
     def __init__(self, work: publish.WorkDir | None, dataset: Dataset | None = None) -> None:
         self._work = work
         self.class_maker: ClassMaker | None = None
+        self.phases = Phases()
         self._frequencies: FrequencySet | None = None
         if dataset is not None:
             self.dataset = dataset

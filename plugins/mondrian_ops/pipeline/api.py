@@ -12,6 +12,7 @@ from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import ApprovalError, InputError
 from mondrian_ops.job.job import Job
+from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.approval import Approve, refuse_without_users
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.pipeline.partition import partition
@@ -40,19 +41,23 @@ def run(
     progress: Progress | None = None,
     engine: Engine | None = None,
     approve: Approve | None = None,
+    phases: Phases | None = None,
 ) -> Report:
     """All three phases here, by the job's engine; returns the report of the published release.
 
     ``approve`` is called with the report of a release that needs approval, and returns the name of
-    the approver, or None. Raises ApprovalError where nobody approves, and before any work where
-    ``require_approval`` is set and ``approve`` is not.
+    the approver, or None. ``phases``, which may have measured the start, get what this process
+    does; the report has those of the fragments, too.
+
+    Raises ApprovalError where nobody approves, and before any work where ``require_approval`` is
+    set and ``approve`` is not.
     """
     _refuse_without_approver(job, approve)
     progress = progress or Display()
-    engine = engine or engine_of(job)
+    engine, last = engine or engine_of(job), Phases()
     work = publish.work_path(str(job.output), uuid.uuid4().hex)
     try:
-        partition(job, work=work, progress=progress, engine=engine)
+        partition(job, work=work, progress=progress, engine=engine, phases=phases)
         if job.series is not None:  # the policies of rows that waited may require an approval
             job = publish.WorkDir(work).job
             refuse_without_users(job, work)
@@ -64,9 +69,12 @@ def run(
             progress=progress,
             approve=approve,
             engine=engine,
+            phases=last,
         )
     finally:
         discard(work)
+        if phases is not None:
+            phases.take(last.costs())
 
 
 def _refuse_without_approver(job: Job, approve: Approve | None) -> None:

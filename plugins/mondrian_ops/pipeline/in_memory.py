@@ -20,6 +20,7 @@ from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.sections import Partitioning
+from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.approval import Approve, approver, asks, rejected
 from mondrian_ops.pipeline.checks import (
     check_columns,
@@ -95,16 +96,21 @@ def anonymize(
     state = steps(run, engine, retrieval="memory")
     warn_of_disclosing(state.dependencies)
     if job.recodes_globally:
-        engine.recode(run)
+        with run.phases("recode"):
+            engine.recode(run)
+    state, run.phases = replace(state, phases=run.phases.costs()), Phases()
     divided = time.perf_counter()
     (summary,) = engine.anonymize(run, state.fragments)
     anonymized = time.perf_counter()
     released, persons = engine.released.table, engine.released.persons
+    end = run.phases.laps()
     counter = requirements.counter_of(job, released.column_names, labels=run.labels)
     part = counter.add(released, persons=persons)
     count = counter.result()
+    end("recount")
     sample = class_samples.sample_of(run, source.table, engine.released)
     state = with_singled_out(state, class_samples.figures_of(run, [sample]))
+    end("single_out")
     measured = Measured(
         state=replace(
             state,
@@ -117,6 +123,7 @@ def anonymize(
         summaries=[summary],
         counted=Counted(count, [part], requirements.check(count, job, hierarchies)),
         wrap_up_s=time.perf_counter() - anonymized,
+        phases=run.phases.costs(),
     )
     report = judged(job, measured, refusal="the release is refused")
     by = approver(job, report, approve)

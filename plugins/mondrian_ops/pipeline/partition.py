@@ -33,6 +33,7 @@ from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import UnattainableError
 from mondrian_ops.job.job import Job
+from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.checks import (
     check_rows,
     column_roles,
@@ -65,6 +66,7 @@ def partition(
     slots: int | None = None,
     recode: bool = True,
     requested: Mapping[str, str | None] | None = None,
+    phases: Phases | None = None,
 ) -> list[Fragment]:
     """The fragments of the dataset, for the mapped tasks.
 
@@ -73,21 +75,27 @@ def partition(
     asked for it, as Airflow says (``requested_by``, ``run_type``). ``owner`` is the run in Airflow
     that ``work`` belongs to. ``slots`` is how many fragments Airflow anonymizes at once,
     each in a task; by default they are anonymized here, or by one Spark application. Where one
-    application anonymizes all, one value stands for them.
+    application anonymizes all, one value stands for them. ``phases`` measures what this process
+    does, and may have measured its start.
 
     Without ``recode``, the combinations of the columns' values go to the working files, for
     :func:`specialize_part` and :func:`recode`. That is for jobs that have :func:`parts_to_map`.
 
     Raises JobError, HierarchyError, InputError, PrivacyError or StorageError; then nothing is left.
     """
-    started, key = time.perf_counter(), None
+    started, key, phases = time.perf_counter(), None, phases or Phases()
     if job.compares_people:
         from mondrian_ops.pipeline import overlap_check
 
         key = overlap_check.key_of(job)
-    divided = partial(divide, progress=progress, started=started, recode=recode, people_key=key)
+    shared: dict[str, Any] = {"started": started, "people_key": key, "phases": phases}
+    divided = partial(divide, progress=progress, recode=recode, **shared)
     engine = engine or engine_of(job)
-    begun = partial(begin, job, work, made_by, slots, owner, requested)
+
+    def begun() -> Run:
+        with phases("open"):
+            return begin(job, work, made_by, slots, owner, requested)
+
     run = engine.partition(work, begun, divided)
     if job.compares_people:
         try:
@@ -181,13 +189,16 @@ def divide(
     started: float | None = None,
     recode: bool = True,
     people_key: bytes | None = None,
+    phases: Phases | None = None,
 ) -> None:
     """Divide a run that has begun into fragments, and save its state.
 
     ``started`` is on the performance counter; ``recode`` as for :func:`partition`; ``people_key``
-    is what its people are hashed with, if they are compared with those of other releases.
+    is what its people are hashed with, if they are compared with those of other releases;
+    ``phases`` go on here.
     """
     started = time.perf_counter() if started is None else started
+    run.phases = phases or run.phases
     job = run.dataset.job
     if people_key is not None:
         from mondrian_ops.pipeline import overlap_check
@@ -198,9 +209,11 @@ def divide(
     if not recode:
         run.save_frequencies(run.frequencies)
     elif job.recodes_globally:
-        engine.recode(run)
-        state = _recoded(run, state)
-    run.save_state(replace(state, timings_s={"partition": time.perf_counter() - started}))
+        with run.phases("recode"):
+            engine.recode(run)
+            state = _recoded(run, state)
+    timings = {"partition": time.perf_counter() - started}
+    run.save_state(replace(state, timings_s=timings, phases=run.phases.costs()))
 
 
 def _plan_or_hold(run: Run, engine: StepwiseEngine, progress: Progress | None) -> RunState:
@@ -250,9 +263,11 @@ def steps(
     rows, progress = run.dataset.source.rows, progress or Display()
     # Of a remote engine each task asks for the files that it reads.
     with nullcontext() if engine.remote else run.dataset.source.unchanged():
-        engine.draft(run, _in_rows(progress, "profile", rows))
-        retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
-        counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
+        with run.phases("profile"):  # which a local engine divides
+            engine.draft(run, _in_rows(progress, "profile", rows))
+        with run.phases("count"):
+            retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
+            counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
     findings += shown_in_sets(run.draft.profile.rare, run.dataset.job.k)
@@ -458,14 +473,16 @@ def recode(work: str, summaries: Sequence[PartSummary] = ()) -> list[Fragment]:
     state = run.state
     if state.recoding is None:
         levels = [run.level(part) for part in first_phase_parts(run.dataset.job)]
-        run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
+        with run.phases("recode"):
+            run.save_recoding(choose_recoding(run.anonymizer, run.frequencies, levels))
         timings = dict(state.timings_s)
         if summaries:
             began = min(each.finished - each.seconds for each in summaries)
             timings["specialize_part"] = max(each.finished for each in summaries) - began
         state = _recoded(run, state)
         timings["recode"] = time.perf_counter() - started
-        run.save_state(replace(state, timings_s=timings))
+        phases = {**state.phases, **run.phases.costs()}
+        run.save_state(replace(state, timings_s=timings, phases=phases))
     return _to_map(run)
 
 

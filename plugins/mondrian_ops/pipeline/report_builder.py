@@ -12,6 +12,7 @@ from mondrian_ops.data.pool import as_shown
 from mondrian_ops.engines.handover import Recounted, RunState, SeriesNight, Summary
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.phases import Costs, added
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 from mondrian_ops.report.raw_columns import singled_out
@@ -37,6 +38,7 @@ class Measured:
         maker: see :attr:`mondrian_ops.publish.WorkDir.maker`.
         night: of a series, whose ``boundaries`` may be stable; ``waiting``: pairs of a night and
             the number of its rows that wait after this one.
+        phases: what those after the fragments have cost.
     """
 
     state: RunState
@@ -47,6 +49,7 @@ class Measured:
     night: SeriesNight | None = None
     waiting: Sequence[Sequence[int]] = ()
     boundaries: NightBoundaries | None = None
+    phases: Costs = field(default_factory=dict)
 
     @property
     def published(self) -> int:
@@ -127,6 +130,7 @@ def assembled(job: Job, measured: Measured) -> Report:
                 **_anonymize_s(measured.summaries),
                 "wrap_up": measured.wrap_up_s,
             },
+            phases=added([state.phases, *(s.phases for s in measured.summaries), measured.phases]),
             dependencies=state.dependencies,
             singled_out=state.singled_out,
             notes=[

@@ -28,6 +28,7 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
 from mondrian_ops.errors import InputError, PrivacyError, StorageError
 from mondrian_ops.job.job import Job
+from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline import catalogued
 from mondrian_ops.pipeline.approval import (
     Approval,
@@ -72,10 +73,11 @@ def wrap_up(
     progress: Progress | None = None,
     approve: Approve | None = None,
     engine: Engine | None = None,
+    phases: Phases | None = None,
 ) -> Report:
     """Phase three as a whole; returns the report of the published release.
 
-    A remote ``engine`` checks the release where it anonymized it.
+    A remote ``engine`` checks the release where it anonymized it. ``phases`` measures.
 
     Raises PrivacyError, and publishes nothing, when a class of the release fails or a limit is
     exceeded; ApprovalError when ``approve``, or nobody, approves a release that needs it;
@@ -83,10 +85,11 @@ def wrap_up(
     """
 
     def make() -> Report:
-        checked = check(job, work=work, summaries=summaries, progress=progress, engine=engine)
+        with_phases: dict[str, Any] = {"work": work, "progress": progress, "phases": phases}
+        checked = check(job, summaries=summaries, engine=engine, **with_phases)
         by = approver(job, checked.report, approve)
         approval = None if by is None else Approval(checked.seal, by)
-        return publish(job, work=work, approval=approval, progress=progress)
+        return publish(job, approval=approval, **with_phases)
 
     return published_once(job, work, make)
 
@@ -139,6 +142,7 @@ def check(
     summaries: Sequence[Summary],
     progress: Progress | None = None,
     engine: Engine | None = None,
+    phases: Phases | None = None,
 ) -> Checked:
     """Check the release as written and measure it; write its report as JSON beside its parts.
 
@@ -151,6 +155,7 @@ def check(
     started = time.perf_counter()
     directory = publishing.WorkDir.attach(work)
     run = Run(directory)
+    phases = run.phases = phases or Phases()
     state = run.state
     summaries = sorted(summaries, key=lambda summary: summary.id)
     lacking = len(state.fragments) - len({summary.id for summary in summaries})
@@ -165,10 +170,12 @@ def check(
     policies = publishing.required(job, work).policies
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
-    counted = _counted(job, run, summaries, progress, engine, shared)
-    followed = _followed(job, run, summaries) if counted.count.rows else None
+    with phases("recount"):
+        counted = _counted(job, run, summaries, progress, engine, shared)
+        followed = _followed(job, run, summaries) if counted.count.rows else None
     if counted.count.rows:
-        state = with_singled_out(state, written_figures(run, summaries))
+        with phases("single_out"):
+            state = with_singled_out(state, written_figures(run, summaries))
     measured = Measured(
         state=state,
         summaries=summaries,
@@ -178,10 +185,12 @@ def check(
         night=run.dataset.night,
         waiting=() if run.dataset.holding is None else series.waiting_in(run),
         boundaries=boundaries,
+        phases=phases.costs(),
     )
     if followed is not None:
         measured = measured.failing(followed.failures)
-    report = judged(job, measured, policies)
+    with phases("report"):
+        report = judged(job, measured, policies)
     if followed is not None:
         report["series"]["people"] = followed.figures
         report["notes"] += followed.notes
@@ -194,7 +203,8 @@ def check(
         report["policies"] = list(policies)
     with refusal_reported(report):
         catalogued.note(job, run, report)
-    _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
+    with phases("report"):
+        _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
     return Checked(report, _with_report(seal, directory, report) if seal else "")
 
 
@@ -240,13 +250,14 @@ def publish(
     work: str,
     approval: Approval | None = None,
     progress: Progress | None = None,
+    phases: Phases | None = None,
 ) -> Report:
     """Publish the release that :func:`check` left in the working files; returns its report.
 
     Raises ApprovalError where it needs an approval and has none; StorageError when it changed since
     it was approved, vanished, or a newer release was published while it waited.
     """
-    directory = publishing.WorkDir.attach(work)
+    directory, phases = publishing.WorkDir.attach(work), phases or Phases()
     report = _staged_report(directory)
     with refusal_reported(report):
         refuse_disclosing(job, report.get("dependencies", {}).get("findings", ()))
@@ -279,8 +290,9 @@ def publish(
             return report
     directory.check_attempt()
     reports.conclude(report, PUBLISHED, decision=None if approval is None else approval.decision)
-    _write_report(directory, report)
-    with refusal_reported(report), catalogued.recorded(job, run, report):
+    with phases("report"):
+        _write_report(directory, report)
+    with phases("publish"), refusal_reported(report), catalogued.recorded(job, run, report):
         publishing.publish(directory.staging, str(job.output), directory.token, refuse, copied)
     return report
 

@@ -6,6 +6,7 @@ Counts and losses come from the independent verification of the files as written
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,6 +49,7 @@ class RunFigures:
         source: how the input was read, see :class:`~mondrian_ops.report.document.Source`.
         sensitive: by sensitive column, see :class:`~mondrian_ops.report.document.Sensitive`.
         criteria: of packages, see :class:`~mondrian_ops.report.document.AddedCriterion`.
+        phases: what each of them has cost, see :class:`~mondrian_ops.report.document.PhaseCost`.
     """
 
     job: Mapping[str, Any]
@@ -74,6 +76,7 @@ class RunFigures:
     source: Mapping[str, Any] | None = None
     sensitive: Mapping[str, Mapping[str, Any]] | None = None
     criteria: Sequence[Mapping[str, Any]] = ()
+    phases: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def build(run: RunFigures) -> Report:
@@ -129,6 +132,7 @@ def build(run: RunFigures) -> Report:
         "retrieval": dict(run.retrieval),
         "verification": dict(run.verification),
         "timings_s": {phase: round(seconds, 3) for phase, seconds in run.timings_s.items()},
+        "phases": {phase: dict(cost) for phase, cost in run.phases.items()},
         "notes": list(run.notes),
         "limits": limits_of(run.job, roles, run.generalizations, split, titles),
     }

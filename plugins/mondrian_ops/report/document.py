@@ -281,6 +281,14 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseCost:
+    """What a phase of the run has cost, of all fragments together: on the clock, of processors."""
+
+    seconds: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """What columns that are published as they are undo, a sentence for each."""
 
@@ -323,6 +331,7 @@ class Report:
     retrieval: Choice | None = None
     verification: Verification = field(default_factory=Verification)
     timings_s: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, PhaseCost] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
     notes: Names = ()
     limits: str = ""

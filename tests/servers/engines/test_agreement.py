@@ -289,12 +289,12 @@ def released(
 def compared(report: Mapping[str, Any]) -> str:
     """A report without times and without what names the engine."""
     found = json.loads(json.dumps(report))
-    for name in ("timings_s", "retrieval", "created"):
+    for name in ("timings_s", "phases", "retrieval", "created"):
         found.pop(name)
     for name in ("engine", "spark"):
         found["job"].pop(name, None)
     found["outcome"].pop("at")
     for fragment in found["fragments"]:
-        for name in ("seconds", "finished"):
+        for name in ("seconds", "finished", "phases"):
             fragment.pop(name, None)
     return json.dumps(found, indent=1, sort_keys=True)

@@ -20,7 +20,7 @@ from mondrian_ops import datasets, publish
 STEPS = ("partition", "anonymize_fragment", "anonymize_fragment", "wrap_up", "clean_up")
 """The tasks of a run of two fragments."""
 
-_TIMES = frozenset({"at", "created", "timings_s", "seconds", "finished"})
+_TIMES = frozenset({"at", "created", "timings_s", "phases", "seconds", "finished"})
 
 
 class Harness:

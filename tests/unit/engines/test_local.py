@@ -19,7 +19,9 @@ from mondrian_ops.engines.local import LocalEngine
 def taken(monkeypatch):
     """The cores that each fragment is cut on."""
     taken_cores: list[int] = []
-    monkeypatch.setattr(module, "anonymize", lambda _run, _one, cores: taken_cores.append(cores))
+    monkeypatch.setattr(
+        module, "anonymize", lambda _run, _one, cores, **_: taken_cores.append(cores)
+    )
     for each in (local, threads):
         monkeypatch.setattr(each, "available_cores", lambda: 8)
     return taken_cores

@@ -82,7 +82,7 @@ def test_the_whole_column_is_recoded_by_what_all_rows_have():
 def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
     """What the cutting hands out is changed before it is checked."""
     release = Anonymizer.release
-    monkeypatch.setattr(Anonymizer, "release", lambda *args: spoil(release(*args)))
+    monkeypatch.setattr(Anonymizer, "release", lambda *a, **more: spoil(release(*a, **more)))
 
 
 def test_a_class_that_fails_is_handed_to_nobody(monkeypatch):
