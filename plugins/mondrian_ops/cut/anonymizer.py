@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.joining import joined_until, widening
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
-from mondrian_ops.cut.person_values import PersonsColumn, joined, lower_l, satisfied
+from mondrian_ops.cut.person_values import PersonsValues, joined, lower_l, satisfied
 from mondrian_ops.cut.plan import Order, orders_of
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.column_types import without_dictionaries
@@ -154,23 +154,19 @@ class Anonymizer:
 
     @property
     def joins_for_persons(self) -> bool:
-        """Whether classes are joined until persons have the values that l needs.
+        """Whether classes are joined until persons have the values that l needs."""
+        return self.persons_values is not None and not self.job.recodes_globally
+
+    @cached_property
+    def persons_values(self) -> PersonsValues | None:
+        """What l asks of the values of persons, if it does.
 
         Where a series follows persons, each has one row.
         """
         job = self.job
-        counts_persons = job.l is not None and job.entity_id is not None
-        return counts_persons and not (job.recodes_globally or job.follows_persons)
-
-    def persons_columns(self, sensitive: Sequence[NDArray[np.integer]]) -> list[PersonsColumn]:
-        """The sensitive columns as l counts them in persons, from their codes, (rows,) each."""
-        counts_missing = self.job.missing_sensitive == "value"
-        columns = []
-        for domain, codes in zip(self.domains, sensitive, strict=True):
-            if domain.missing and not counts_missing:
-                codes = np.where(codes == 0, -1, codes)
-            columns.append(PersonsColumn(codes, domain.near_end, domain.name))
-        return columns
+        if job.l is None or job.entity_id is None or job.follows_persons:
+            return None
+        return PersonsValues(self.domains, job.l, job.missing_sensitive == "value")
 
     @cached_property
     def counted_domains(self) -> list[SensitiveDomain]:
@@ -285,12 +281,13 @@ class Anonymizer:
 
     def _with_persons_values(self, rows: CodedRows, classes: Classes) -> Classes:
         """The classes, joined where the values of l would be those of too few persons."""
-        if self.job.l is None or not self.joins_for_persons:
+        values = self.persons_values
+        if values is None:
             return classes
         *sensitive, persons = rows.rows.sensitive
         if len(np.unique(persons)) == len(persons):  # each has one row
             return classes
-        columns, level = self.persons_columns(sensitive), self.job.l
+        columns, level = values.columns(sensitive), values.level
         classes = joined(classes, persons, columns, level)
         if len(classes.starts) == 1 and not satisfied(classes, persons, columns, level).all():
             raise UnattainableError(

@@ -15,6 +15,7 @@ from mondrian_ops.cut.planning import LeafCounts, check_persons, leaf_of
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.frequency_set import FrequencySet, group, packed
 from mondrian_ops.errors import UnattainableError
+from mondrian_ops.generalize.attributes import Classes
 
 
 def merge_small(anonymizer: Anonymizer, plan: Plan, counts: LeafCounts) -> Plan:
@@ -56,20 +57,20 @@ def _of_persons_values(
 
     Raises UnattainableError where the dataset is certain to fail.
     """
-    level = anonymizer.job.l
-    if level is None or not counts.person_rows:
+    values = anonymizer.persons_values
+    if values is None or not counts.person_rows:
         return lambda leaves: True
     (rows,) = counts.person_rows
     is_certain = not anonymizer.cut.parts_equal_rows
 
     def succeeds(leaves: list[int]) -> bool:
         known = rows.within(leaves)
-        return kept(known, anonymizer.persons_columns(known.codes), level)
+        return kept(known, values.columns(known.codes), values.level)
 
     def failure(leaves: list[int]) -> str:
         known = rows.within(leaves)
-        columns = anonymizer.persons_columns(known.codes)
-        return unattainable(known, columns, level) if is_certain else ""
+        columns = values.columns(known.codes)
+        return unattainable(known, columns, values.level) if is_certain else ""
 
     whole = list(range(plan.leaves))
     if succeeds(whole):
@@ -140,6 +141,9 @@ def merge_split_classes(
     rows = frequencies.rows[published]
     sensitive = np.ascontiguousarray(codes[count:, published])
     criteria = anonymizer.privacy.kernel(anonymizer.counted_domains)
+    values = anonymizer.persons_values
+    if values is not None and not values.concern(frequencies):
+        values = None
     leaf_rows = np.bincount(leaf, frequencies.rows, plan.leaves).astype(np.int64)
     merging = _Merging(plan, leaf_rows)
     most = anonymizer.job.partitioning.max_rows
@@ -147,7 +151,10 @@ def merge_split_classes(
         place = merging.fragment_of[leaf[published]]
         sizes = [len(classes.starts), plan.leaves]
         index, starts = group(packed([class_of, place], sizes))
-        holds = groups_satisfy(index.astype(np.int32), starts, sensitive, rows, criteria)
+        parts = Classes(index.astype(np.int32), starts.astype(np.int64))
+        holds = groups_satisfy(parts.index, parts.starts, sensitive, rows, criteria)
+        if values is not None:
+            holds &= values.satisfied(parts, sensitive)
         firsts = index[starts]
         pairs = _partners(class_of[firsts], place[firsts], holds)
         if not merging.merge(pairs, most):

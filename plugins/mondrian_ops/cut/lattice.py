@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.native.class_criteria import groups_satisfy
+from mondrian_ops.cut.person_values import PersonsValues
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import MISSING, CodedHierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import JobError
+from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.late_methods import dataclass
 
 Levels = tuple[int, ...]
@@ -76,6 +78,7 @@ class _Level:
 class Lattice:
     """All combinations of levels of the quasi-identifiers' ``hierarchies``.
 
+    ``of_persons``: what classes must satisfy beside ``privacy``, if persons have several rows.
     Raises JobError where there are more than `MAX_NODES`.
     """
 
@@ -85,6 +88,7 @@ class Lattice:
         hierarchies: Sequence[CodedHierarchy],
         privacy: Privacy,
         domains: Sequence[SensitiveDomain],
+        of_persons: PersonsValues | None = None,
     ) -> None:
         self.shape = tuple(hierarchy.height + 1 for hierarchy in hierarchies)
         if self.size > MAX_NODES:
@@ -95,6 +99,7 @@ class Lattice:
             )
         self.counted_nodes = 0
         self._criteria = privacy.kernel(domains)
+        self._of_persons = of_persons
         if not self._criteria.kind.size:
             frequencies = _first_columns(frequencies, len(hierarchies))
         self._frequencies = frequencies
@@ -174,6 +179,9 @@ class Lattice:
         index, starts = counted.grouped(len(levels))
         sensitive = counted.codes(len(levels))
         holds = groups_satisfy(index, starts, sensitive, counted.rows, self._criteria)
+        if self._of_persons is not None and holds.any():
+            diverse = Classes(index, starts).where(holds)
+            holds[holds] = self._of_persons.satisfied(diverse, sensitive)
         return counted, index, starts, holds
 
     def _counted(self, levels: Levels) -> FrequencySet:

@@ -18,8 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.joining import joined_until
+from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.person_rows import KnownPersons
+from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.late_methods import dataclass
 
 _MOST_STEPS = 5000  # of a search; a class of which it is not known by then counts as failing
 
@@ -39,6 +42,39 @@ class PersonsColumn(NamedTuple):
     codes: NDArray[np.integer]
     near_end: NDArray[np.integer] | None = None
     name: str = ""
+
+
+@dataclass(frozen=True)
+class PersonsValues:
+    """What l asks of the values of persons.
+
+    ``domains`` of the sensitive columns; ``counts_missing``: the missing value is one, too.
+    """
+
+    domains: Sequence[SensitiveDomain]
+    level: float
+    counts_missing: bool
+
+    def columns(self, sensitive: Sequence[NDArray[np.integer]]) -> list[PersonsColumn]:
+        """The sensitive columns as l counts them, from their codes, (rows,) each."""
+        columns = []
+        for domain, codes in zip(self.domains, sensitive, strict=True):
+            if domain.missing and not self.counts_missing:
+                codes = np.where(codes == 0, -1, codes)
+            columns.append(PersonsColumn(codes, domain.near_end, domain.name))
+        return columns
+
+    def satisfied(self, classes: Classes, sensitive: NDArray[np.integer]) -> Bools:
+        """(classes,) which classes have them; ``sensitive`` (columns + 1, rows), persons last."""
+        *codes, persons = sensitive
+        return satisfied(classes, persons, self.columns(codes), self.level)
+
+    def concern(self, frequencies: FrequencySet) -> bool:
+        """Whether some person has several rows: else l of rows is l of persons.
+
+        The last column of ``frequencies`` has the persons.
+        """
+        return len(np.unique(frequencies.column(len(frequencies.sizes) - 1))) < frequencies.total
 
 
 def joined(

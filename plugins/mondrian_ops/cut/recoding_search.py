@@ -43,7 +43,7 @@ def two_phase(anonymizer: Anonymizer) -> TwoPhase:
     """Both phases of TDS, with the job's options."""
     job = anonymizer.job
     arguments = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
-    return TwoPhase(*arguments, job.tds, job.partitioning.seed)
+    return TwoPhase(*arguments, job.tds, job.partitioning.seed, anonymizer.persons_values)
 
 
 def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
@@ -56,6 +56,7 @@ def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
         anonymizer.counted_domains,
         options.suppressible(frequencies.total),
         options.choice,
+        anonymizer.persons_values,
     )
     levels = dict(zip(anonymizer.job.quasi_identifier_names, result.levels, strict=True))
     figures = {

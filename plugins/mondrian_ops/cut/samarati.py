@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.criteria import DistinctDiversity, Privacy
 from mondrian_ops.cut.lattice import Lattice, Levels
+from mondrian_ops.cut.person_values import PersonsValues
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import CodedHierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
@@ -66,23 +67,32 @@ def search(
     domains: Sequence[SensitiveDomain],
     max_suppressed: int,
     choice: str,
+    of_persons: PersonsValues | None = None,
 ) -> SearchResult:
     """The levels to generalize to: ``choice`` is first, minimal or optimal.
+
+    ``of_persons``: what l asks of the values of persons, the last of ``domains``.
 
     At least one row is published, even if ``max_suppressed`` allows to suppress all. Of the nodes
     of equal loss, the one with the fewest suppressed rows wins, then the one with the least levels.
 
     Raises PrivacyError when no node is good, JobError when the lattice is too large to search.
     """
-    lattice = Lattice(frequencies, hierarchies, privacy, domains)
+    if of_persons is not None and not of_persons.concern(frequencies):
+        of_persons = None
+    lattice = Lattice(frequencies, hierarchies, privacy, domains, of_persons)
     allowed = min(max_suppressed, frequencies.total - 1)
-    nodes = _Nodes(lattice, frequencies.total, allowed, _is_monotone(privacy, allowed))
+    monotone = _is_monotone(privacy, allowed) and (
+        of_persons is None or _is_each_in_one_class(frequencies, len(hierarchies))
+    )
+    nodes = _Nodes(lattice, frequencies.total, allowed, monotone)
     levels = _CHOICES[choice](nodes)
     if levels is None:
         raise PrivacyError(
             f"samarati.max_suppressed: at every combination of levels, more than {allowed} of "
             f"{frequencies.total} rows are in classes that do not satisfy "
-            f"{' and '.join(privacy.describe())}; raise samarati.max_suppressed, lower k or l, or "
+            f"{' and '.join(privacy.describe())}{'' if of_persons is None else ' of persons'}; "
+            "raise samarati.max_suppressed, lower k or l, or "
             f"raise t{privacy.remedy_for_missing(domains)}"
         )
     classes = lattice.classes(levels)
@@ -112,6 +122,19 @@ def _is_monotone(privacy: Privacy, allowed: int) -> bool:
     return allowed == 0 or all(
         isinstance(criterion, DistinctDiversity) for criterion in privacy.criteria
     )
+
+
+def _is_each_in_one_class(frequencies: FrequencySet, attributes: int) -> bool:
+    """Whether all rows of each person have the same quasi-identifiers.
+
+    If not, the person has more values in a union of two classes than in each of them, so that some
+    values may be enough for the persons of the union which were not for those of the classes.
+    """
+    sizes = frequencies.sizes
+    sensitive = range(attributes, len(sizes) - 1)
+    of_persons = frequencies.recoded({at: np.zeros(sizes[at], np.int64) for at in sensitive})
+    persons = of_persons.column(len(sizes) - 1)
+    return len(persons) == len(np.unique(persons))
 
 
 class _Nodes:

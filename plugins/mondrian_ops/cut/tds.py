@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.native import top_down
+from mondrian_ops.cut.person_values import PersonsValues
+from mondrian_ops.cut.steps_for_persons import CheckedSteps
 from mondrian_ops.data.frequency_set import FrequencySet, places
 from mondrian_ops.data.hierarchy import CodedHierarchy, Nodes
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
@@ -102,6 +104,8 @@ class TwoPhase:
     """Algorithm 1 up to its last step, the recoding of the rows.
 
     ``options`` are the job's; ``seed`` assigns the rows to the parts of the first phase.
+    ``of_persons``: what l asks of the values of persons, the last of ``domains``; it is asked in
+    the second phase only, as rows of one person are in several parts.
     """
 
     hierarchies: Sequence[CodedHierarchy]
@@ -109,6 +113,7 @@ class TwoPhase:
     domains: Sequence[SensitiveDomain]
     options: Tds
     seed: int
+    of_persons: PersonsValues | None = None
 
     def __call__(self, frequencies: FrequencySet, in_parallel: Map = map) -> TwoPhaseResult:
         """Both phases; raises what `second` raises.
@@ -135,24 +140,40 @@ class TwoPhase:
 
         Without levels it starts at the top. The merged level satisfies the criteria whenever the
         top does: unless it is the top, its classes are unions of classes of the parts, which have
-        k^I rows and satisfy every criterion, and so do their unions (lemma 1).
+        k^I rows and satisfy every criterion, and so do their unions (lemma 1). Of the values of
+        persons this is not so: where they are too few there, it starts at the top.
 
         Raises PrivacyError where all rows as one class break a criterion.
         """
         trees, privacy = self.hierarchies, self.privacy
         start = merged([level.cuts for level in levels], trees) if levels else top(trees)
-        final = self._specialized(frequencies, privacy.min_class_size, start)
+        of_persons = self.of_persons
+        if of_persons is not None and not of_persons.concern(frequencies):
+            of_persons = None
+        k = privacy.min_class_size
+        final = self._specialized(frequencies, k, start, of_persons)
+        if final is None and of_persons is not None:
+            start = top(trees)
+            final = self._specialized(frequencies, k, start, of_persons)
         if final is None:
             raise PrivacyError(
                 f"k: the {frequencies.total} rows as one equivalence class do not satisfy "
-                f"{', '.join(privacy.describe())}; lower k or l, or raise t"
+                f"{', '.join(privacy.describe())}{'' if of_persons is None else ' of persons'}; "
+                "lower k or l, or raise t"
                 f"{privacy.remedy_for_missing(self.domains)}"
             )
         iloss = loss(frequencies, trees, final.cuts)
         return TwoPhaseResult(self._k(frequencies), tuple(levels), start, final, iloss)
 
-    def _specialized(self, frequencies: FrequencySet, k: int, start: Cuts) -> Level | None:
-        return specialize(frequencies, self.hierarchies, self.privacy, self.domains, k, start)
+    def _specialized(
+        self,
+        frequencies: FrequencySet,
+        k: int,
+        start: Cuts,
+        of_persons: PersonsValues | None = None,
+    ) -> Level | None:
+        trees, privacy, domains = self.hierarchies, self.privacy, self.domains
+        return specialize(frequencies, trees, privacy, domains, k, start, of_persons)
 
     def _k(self, frequencies: FrequencySet) -> int:
         partitions, k = self.options.partitions, self.options.k_intermediate
@@ -218,12 +239,14 @@ def specialize(
     domains: Sequence[SensitiveDomain],
     k: int,
     start: Cuts,
+    of_persons: PersonsValues | None = None,
 ) -> Level | None:
     """MRTDS(D, k, AL) of section 5: the level reached from ``start``.
 
     A specialization is valid if every class after it satisfies ``privacy`` and has ``k`` rows. The
     valid one of greatest IGPL is performed until there is none (equation 1); of equal ones that of
     the first attribute, then of the first node. None where a class of ``start`` breaks a criterion.
+    With ``of_persons``, specializations that leave persons too few values are left out.
     """
     criteria = privacy.kernel(domains)
     criteria = criteria._replace(k=max(k, criteria.k))
@@ -236,6 +259,15 @@ def specialize(
     result = top_down.specialize(_combinations(frequencies), forest, cut, criteria)
     if not result.classes:
         return None
+    if of_persons is not None:
+        checked = CheckedSteps(frequencies, forest, cut, of_persons)
+        if not checked.holds:
+            return None
+        while checked.take(result.steps):  # some were refused, so that others may be valid
+            result = top_down.specialize(
+                _combinations(frequencies), checked.without_refused(), checked.cut, criteria
+            )
+        result = checked.result
     nodes = result.steps
     attributes = forest.attribute[nodes]
     return Level(

@@ -125,7 +125,8 @@ def truth_of(
 
     def check(read: Read) -> dict[str, int]:
         hidden = truth.check(columns, read, persons=of_persons)
-        if persons is not None:
+        # Where recoding is global, parts of a class may lie in several files.
+        if persons is not None and not (run.root and job.recodes_globally):
             check_persons_values(job, columns, read, persons, where)
         return hidden
 

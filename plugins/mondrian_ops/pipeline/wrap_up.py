@@ -189,6 +189,7 @@ def check(
     )
     if followed is not None:
         measured = measured.failing(followed.failures)
+    measured = measured.failing(_persons_failures(job, run, summaries))
     with phases("report"):
         report = judged(job, measured, policies)
     if followed is not None:
@@ -386,6 +387,32 @@ def _counted(
     parts, empty = iter(counted.parts), PartCount(0, 0, 0)
     in_order = [next(parts) if summary.id in paths else empty for summary in summaries]
     return replace(counted, parts=in_order)
+
+
+def _persons_failures(job: Job, run: Run, summaries: Sequence[Summary]) -> list[str]:
+    """The classes whose persons have too few values, where a class may lie in several files.
+
+    Where recoding is not global, each part was checked before it got its name.
+    """
+    import pyarrow as pa
+
+    from mondrian_ops.data.column_types import plain_schema
+    from mondrian_ops.verify.persons import counts_persons_values, persons_failures
+    from mondrian_ops.verify.requirements import published_columns
+
+    if not (job.recodes_globally and counts_persons_values(job)):
+        return []
+    parts, persons = [], []
+    for path in run.work.part_paths(summary.id for summary in summaries if summary.rows):
+        (part,) = publishing.release_files(path)
+        columns = [*published_columns(job, part.columns), *job.sensitive]
+        rows = pa.Table.from_batches(list(part.batches(columns)))
+        parts.append(rows.cast(plain_schema(rows.schema)))
+        persons += run.work.read_persons(publishing.digest_of(path)).chunks
+    if not parts:
+        return []
+    whole = pa.concat_tables(parts), pa.chunked_array(persons)
+    return list(persons_failures(job, *whole, "the release"))
 
 
 def _part_paths(directory: publishing.WorkDir, summaries: Sequence[Summary]) -> dict[int, str]:

@@ -35,7 +35,6 @@ def limits_of(
         f"{algorithm}.",
         _SPLIT_CLASSES if split_classes else "",
         _PERSONS_IN_CLASSES if job.get("entity_id") else _ROWS_OF_A_PERSON,
-        _limits_of_recoding(job),
         "Somebody who has several releases about the same people can intersect them.",
     ]
     return " ".join(filter(None, sentences))
@@ -103,19 +102,6 @@ def _limits_of_similar(job: Mapping[str, Any]) -> str:
         listed = ", ".join(f"{name} ({widths[name]})" for name in apart)
         sentences.append(f"A guess may be wider than the width of l_width, and right: {listed}.")
     return " ".join(sentences)
-
-
-def _limits_of_recoding(job: Mapping[str, Any]) -> str:
-    """That l counts rows where recoding is global, though k counts persons."""
-    algorithm = job.get("algorithm")
-    counts_rows = algorithm in ("samarati", "tds") and job.get("entity_id")
-    if not counts_rows or job.get("l") is None:
-        return ""
-    some = "have similar values" if job.get("l_width") else "share a sensitive value"
-    return (
-        f"k counts persons, but with algorithm {algorithm} l counts rows: where persons have "
-        f"several rows, all persons of a class may {some} (mondrian and di_mondrian prevent it)."
-    )
 
 
 def _limits_of_unlisted(columns: Columns) -> str:

@@ -1,4 +1,4 @@
-"""Whether the persons of each class of a part have diverse values, as the part was written.
+"""Whether the persons of each class have diverse values, as the classes were written.
 
 Values are compared as `release_values` does. This shares no code with encoding and cutting, nor
 with what joins classes until persons have them (`algorithms.person_values`).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -37,21 +37,38 @@ def check_persons_values(
     persons: pa.ChunkedArray,
     where: str,
 ) -> None:
-    """Refuse a part with a class in which each person has one of l - 1 values.
+    """Refuse a part with a class of which :func:`persons_failures` tells, by PrivacyError.
 
-    Or, where the job gives a width, in which an interval of it has more than 1/l of the persons.
-    ``read`` reads some of the ``columns`` of the part; ``persons`` (rows,): whose row each is.
-    Raises PrivacyError.
+    ``read`` reads some of the ``columns`` of the part.
     """
-    # Where a series follows persons, each has one row, and some are counterfeits. Where
-    # recoding is global, classes cannot be joined one by one: l counts rows there.
-    if job.l is None or job.follows_persons or job.recodes_globally:
-        return
-    part = pa.Table.from_batches(list(read(columns)))
-    if not part.num_rows:
+    if counts_persons_values(job):
+        part = pa.Table.from_batches(list(read(columns)))
+        for failure in persons_failures(job, part, persons, where):
+            raise PrivacyError(failure)
+
+
+def counts_persons_values(job: Job) -> bool:
+    """Whether l counts the values of persons.
+
+    Where a series follows persons, each has one row, and some are counterfeits.
+    """
+    return job.l is not None and job.entity_id is not None and not job.follows_persons
+
+
+def persons_failures(
+    job: Job, part: pa.Table, persons: pa.ChunkedArray, where: str
+) -> Iterator[str]:
+    """How many classes of ``part`` have persons with too few values, and the remedy.
+
+    Those in which each person has one of l - 1 values or, where the job gives a width, in which an
+    interval of it has more than 1/l of the persons. ``persons`` (rows,): whose row each is; the
+    ``part`` has whole classes.
+    """
+    if job.l is None or not part.num_rows:
         return
     part = part.cast(plain_schema(part.schema))
     class_of = _classes(part, job.quasi_identifier_names)
+    count, remedy = int(class_of.max()) + 1, _remedy(job)
     person = _codes(persons, ColumnValues("entity_id", nan_is_missing=True))
     widths, of_codes = widths_of(job.l_width), with_codes(job)
     for name in job.sensitive:
@@ -59,7 +76,6 @@ def check_persons_values(
         codes = _codes(part[name], values)
         counts = (codes > 0) | (job.missing_sensitive == "value")
         triples = class_of[counts], person[counts], codes[counts]
-        or_width = " or the width" if name in widths else ""
         if name in widths:
             failing = _not_spread(*triples, values, widths[name], job.l)
             problem = (
@@ -71,21 +87,34 @@ def check_persons_values(
             failing = sum(_is_covered(*each, fewer) for each in _by_class(*triples))
             problem = f"each person has one of {fewer} value(s) of column {name!r}, which l"
         if failing:
-            count = int(class_of[-1]) + 1
-            raise PrivacyError(
+            yield (
                 f"l: in {failing} of {count} classes of {where} {problem} does not allow "
-                f"where entity_id counts persons; lower l{or_width}, or use fewer fragments"
+                f"where entity_id counts persons; {remedy}"
             )
 
 
+def _remedy(job: Job) -> str:
+    lower = "lower l or the width" if job.l_width else "lower l"
+    return lower if job.recodes_globally else f"{lower}, or use fewer fragments"
+
+
 def _classes(part: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
-    """(rows,) the number of each row's class; the rows of a class follow one another."""
-    begins = np.zeros(part.num_rows, np.int64)
-    for name in quasi_identifiers:
-        for column in columns_of(name, part.column_names):
-            codes = _codes(part[column], ColumnValues(column))
-            begins[1:] |= codes[1:] != codes[:-1]
-    return np.cumsum(begins)
+    """(rows,) the number of each row's class; mostly its rows follow one another."""
+    columns = [
+        _codes(part[column], ColumnValues(column))
+        for name in quasi_identifiers
+        for column in columns_of(name, part.column_names)
+    ]
+    begins = np.zeros(part.num_rows, np.bool_)
+    begins[:1] = True
+    for codes in columns:
+        begins[1:] |= codes[1:] != codes[:-1]
+    class_of = np.zeros(np.count_nonzero(begins), np.int64)
+    for codes in columns:
+        both = class_of * (int(codes.max(initial=0)) + 1) + codes[begins]
+        class_of = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    of_rows: Ints = class_of[np.cumsum(begins) - 1]
+    return of_rows
 
 
 def _codes(column: pa.ChunkedArray, values: ColumnValues) -> Ints:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops import anonymize, pipeline
+from mondrian_ops.cut.person_values import PersonsValues
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.stores import load_job
 
@@ -64,6 +65,16 @@ def without_persons_values(monkeypatch) -> None:
     """As it was, when l counted rows."""
     monkeypatch.setattr("mondrian_ops.cut.anonymizer.joined", lambda classes, *_: classes)
     monkeypatch.setattr("mondrian_ops.engines.fragment.check_persons_values", lambda *_: None)
+    monkeypatch.setattr(PersonsValues, "concern", lambda *_: False)
+
+
+RECODING = [
+    {"algorithm": "samarati", "samarati": {"max_suppressed": 0.02}},
+    {"algorithm": "samarati", "samarati": {"choice": "optimal", "max_suppressed": 0}},
+    {"algorithm": "tds", "tds": {"partitions": 1}},
+    {"algorithm": "tds", "tds": {"partitions": 3}},
+]
+LADDERS = ["age=ladder:2/6/18", "zip=ladder:10/50/200"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +93,25 @@ def test_no_class_has_values_that_all_of_its_persons_share(monkeypatch, keys):
     without_persons_values(monkeypatch)
     if job["k"] == 3:
         assert known(anonymize(table, job)[0], table, int(keys["l"]) - 1) > 0.05
+
+
+@pytest.mark.parametrize(("keys", "level"), [*zip(RECODING, [2, 3, 3, 2], strict=True)], ids=str)
+def test_where_columns_are_recoded_as_a_whole(monkeypatch, tmp_path, keys, level):
+    table = visits(900, each=3)
+    job = {**JOB, **keys, "l": level, "quasi_identifiers": LADDERS}
+    del job["cut"]
+    released, report = anonymize(table, job)
+    assert known(released, table, level - 1) == 0
+    assert report["equivalence_classes"] > 1
+    pq.write_table(table, tmp_path / "in.parquet")
+    paths = {"input": f"{tmp_path}/in.parquet", "output": f"{tmp_path}/release"}
+    pipeline.run(load_job({**job, **paths, "partitioning": {"fragments": 3}}))
+    assert known(pq.read_table(tmp_path / "release"), table, level - 1) == 0
+    without_persons_values(monkeypatch)
+    assert known(anonymize(table, job)[0], table, level - 1) > 0
+    # The check finds it whole, though each file may have a part of a class only.
+    with pytest.raises(PrivacyError, match=r"l: in \d+ of \d+ classes of the release each person"):
+        pipeline.run(load_job({**job, **paths, "partitioning": {"fragments": 3}}))
 
 
 def test_in_files_too(tmp_path):
@@ -158,6 +188,17 @@ def guessed(released: pa.Table, table: pa.Table, level: float) -> float:
 
 WAGES = {**JOB, "k": 8, "sensitive": ["wage"], "l": 3, "l_width": {"wage": "10 %"}}
 OTHERS = [{}, {"diversity": "entropy"}, {"l": 2}, {"algorithm": "di_mondrian"}]
+
+
+@pytest.mark.parametrize("keys", RECODING[1:3], ids=str)
+def test_wages_where_columns_are_recoded_as_a_whole(monkeypatch, keys):
+    table, job = wages(1500), {**WAGES, **keys, "quasi_identifiers": LADDERS}
+    del job["cut"]
+    released, report = anonymize(table, job)
+    assert guessed(released, table, job["l"]) == 0
+    assert report["equivalence_classes"] > 1
+    without_persons_values(monkeypatch)
+    assert guessed(anonymize(table, job)[0], table, job["l"]) > 0
 
 
 @pytest.mark.parametrize("keys", OTHERS, ids=str)

@@ -68,8 +68,15 @@ def test_by_l(level: float, passes: bool) -> None:
 
 def test_what_does_not_count_persons_values_is_not_checked() -> None:
     check(SHARED, l=None)
-    check(SHARED, algorithm="tds", quasi_identifiers=["age=ladder:10"])
     check([("*", "a", "flu"), ("*", "b", "cold")])
+
+
+def test_a_class_whose_rows_lie_apart_is_one() -> None:
+    """Where recoding is global, it may lie in several files."""
+    apart = [*SHARED[:2], ("1", "a", "flu"), ("1", "b", "cold"), *SHARED[2:]]
+    with pytest.raises(PrivacyError, match=r"^l: in 1 of 2 classes .*; lower l$"):
+        check(apart, algorithm="tds", quasi_identifiers=["age=ladder:10"])
+    check([*apart, ("*", "c", "gout")], algorithm="tds", quasi_identifiers=["age=ladder:10"])
 
 
 def incomes(rows: Sequence[tuple[str, str, float | None]], **keys: Any) -> None:

@@ -622,8 +622,7 @@ def test_what_counts_as_a_value_is_said_where_it_is_not_the_usual():
         ({}, True, True),
         ({}, False, False),
         ({"l_width": {"s": "1"}}, True, True),
-        # Where recoding is global, l counts rows before publication, too.
-        ({"algorithm": "tds", "quasi_identifiers": ["q=ladder:10"]}, False, True),
+        ({"algorithm": "tds", "quasi_identifiers": ["q=ladder:10"]}, False, False),
         ({"entity_id": None}, True, False),
     ],
 )

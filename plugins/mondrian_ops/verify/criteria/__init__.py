@@ -48,6 +48,5 @@ def criteria_of(
 
 def _counts_rows(job: Job, rows_only: bool) -> bool:
     """Whether l is that of rows, though the job counts persons, who may have several."""
-    if job.entity_id is None or job.follows_persons:  # of whom each has one row then
-        return False
-    return rows_only or job.recodes_globally
+    # Where a series follows persons, each has one row.
+    return rows_only and job.entity_id is not None and not job.follows_persons
