@@ -5,17 +5,19 @@ Then what is run, in which order, and by which process.
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groups import group_of, in_order, tier_of
+from groups import imports_airflow, in_order, leaves_airflow_out, tier_of
 from hypothesis_profiles import register_profiles
 from mondrian_ops import catalogue
 from mondrian_ops.datasets import blocks
@@ -70,15 +72,41 @@ def own_catalogue(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where there are several processes, deal out the groups of :mod:`groups`.
+    """Where there are several processes, deal out the groups of :mod:`groups`."""
+    from scheduling import GroupScheduling
 
-    xdist's own ``loadgroup`` does nothing since pytest 9.2 (pytest-dev/pytest-xdist#1386).
-    """
-    from xdist.scheduler import LoadFileScheduling
+    return GroupScheduling(config, log)
 
-    scheduler = LoadFileScheduling(config, log)
-    scheduler._split_scope = group_of
-    return scheduler
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: the garbage collector need not look at it now, nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave what imports Airflow to the process that does."""
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    named = f"{path}/" if collection_path.is_dir() else path
+    return True if leaves_airflow_out(config) and imports_airflow(named) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that imports Airflow in a process that leaves it out."""
+    has_airflow = "airflow" in sys.modules
+    report = yield
+    if leaves_airflow_out(collector.config) and not has_airflow and "airflow" in sys.modules:
+        report.outcome = "failed"
+        report.longrepr = "imports Airflow: name it in IMPORTING_AIRFLOW of tests/support/groups.py"
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
@@ -100,6 +128,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests say by a marker what they need of the machine."""
-    for name in NEEDS:
-        if item.get_closest_marker(name):
-            needs(name)
+    for name in NEEDS.keys() & {mark.name for mark in item.iter_markers()}:
+        needs(name)

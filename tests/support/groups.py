@@ -1,4 +1,7 @@
-"""Which tier a test belongs to, which tests share a process, and in which order they run."""
+"""Which tier a test belongs to, which tests share a process, and in which order they run.
+
+Of several processes one alone imports Airflow, which takes as long as collecting all other tests.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,6 @@ GROUPS = {
     "tests/servers/test_golden.py": SPARK,
     "tests/servers/test_spark.py": SPARK,
     "tests/servers/": STORES,
-    "tests/unit/hooks/test_store_credentials.py": STORES,
     "tests/unit/cut/native/test_local_search.py": PROBES,
     "tests/unit/cut/native/test_mondrian.py": PROBES,
     "tests/unit/cut/native/test_splitting.py": PROBES,
@@ -43,16 +45,50 @@ GROUPS = {
     "tests/unit/nightly/test_landing.py": STORES,
 }
 
+IMPORTING_AIRFLOW = (
+    "tests/integration/attacks/test_changed_job.py",
+    "tests/integration/attacks/test_conditions.py",
+    "tests/integration/attacks/test_forged_approvals.py",
+    "tests/integration/attacks/test_release_ids.py",
+    "tests/integration/attacks/test_shared_folders.py",
+    "tests/integration/attacks/test_waiting_rows.py",
+    "tests/unit/dags/",
+    "tests/unit/docker/test_compose_file.py",
+    "tests/unit/docker/test_kubernetes.py",
+    "tests/unit/hooks/",
+    "tests/unit/nightly/test_acceptance.py",
+    "tests/unit/nightly/test_claims.py",
+    "tests/unit/operators/",
+    "tests/unit/test_airflow_plugin.py",
+    "tests/unit/test_forms.py",
+    "tests/unit/test_nightly_dags.py",
+    "tests/unit/test_notifications.py",
+    "tests/unit/test_task_groups.py",
+    "tests/unit/web/",
+)
+"""The modules and folders of tests that import Airflow when they are collected."""
+
 
 def tier_of(item: pytest.Item) -> str:
     """``soak``, ``servers`` or, for what a bare machine can do, nothing.
 
     Long tests are among those of servers by their own marker.
     """
-    if item.nodeid.startswith("tests/soak/") or item.get_closest_marker("soak"):
+    markers = {mark.name for mark in item.iter_markers()}
+    if item.nodeid.startswith("tests/soak/") or "soak" in markers:
         return "soak"
-    needs_server = any(item.get_closest_marker(need) for need in NEEDS)
+    needs_server = not markers.isdisjoint(NEEDS)
     return "servers" if needs_server or item.nodeid.startswith("tests/servers/") else ""
+
+
+def imports_airflow(nodeid: str) -> bool:
+    """Whether the module of a test, or a module or folder, is in ``IMPORTING_AIRFLOW``."""
+    return nodeid.startswith(IMPORTING_AIRFLOW)
+
+
+def leaves_airflow_out(config: pytest.Config) -> bool:
+    """Whether this is one of several processes, but not the first, which alone imports Airflow."""
+    return getattr(config, "workerinput", {}).get("workerid", "gw0") != "gw0"
 
 
 def group_of(nodeid: str) -> str:

@@ -1,4 +1,7 @@
-"""The catalogue in a PostgreSQL: made by several at once, listed, away, backed up."""
+"""The catalogue in a PostgreSQL: made by several at once, listed, away, backed up.
+
+What imports Airflow is imported late: of several processes one alone does so to collect tests.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,12 @@ from types import SimpleNamespace
 
 import psycopg2
 import pytest
-from airflow.api_fastapi.core_api.security import get_user
 from fastapi.testclient import TestClient
 
-from mondrian_ops import airflow_plugin, stores
+from mondrian_ops import stores
 from mondrian_ops.catalogue import Catalogue, Place
 from mondrian_ops.catalogue.database import PATIENCE_S
 from mondrian_ops.errors import StorageError
-from mondrian_ops.operators.release_records import record
-from mondrian_ops.web import reader
-from mondrian_ops.web.reader import Reader
 from mondrian_ops.web.release_list import SORTS, Choice
 from releases import entry, entry_id, keep, keep_entry, report_of
 from servers.postgres import new_database
@@ -29,6 +28,7 @@ from servers.postgres import new_database
 pytestmark = pytest.mark.postgres
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+READABLE = "mondrian_ops.web.reader.readable_dags"
 PLACES = ("out/People_1", "out/a%b", "s3://x/éé")
 JOB = {"input": "in.csv", "output": "out/people", "k": 2, "quasi_identifiers": ["age"]}
 
@@ -50,7 +50,11 @@ def connected(database, monkeypatch, tmp_path) -> None:
 @pytest.fixture
 def client(connected, monkeypatch) -> TestClient:
     """Somebody who may read everything, at the pages that Airflow serves."""
-    monkeypatch.setattr(reader, "readable_dags", lambda _user, dag_ids: set(dag_ids))
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from mondrian_ops import airflow_plugin
+
+    monkeypatch.setattr(READABLE, lambda _user, dag_ids: set(dag_ids))
     airflow_plugin._catalogue.cache_clear()
     app = airflow_plugin._pages.__wrapped__()
     app.dependency_overrides[get_user] = lambda: None
@@ -58,6 +62,8 @@ def client(connected, monkeypatch) -> TestClient:
 
 
 def listed(opened: Catalogue, **keys) -> list[int]:
+    from mondrian_ops.web.reader import Reader
+
     looking = Reader(lambda: opened, None)
     with looking.opened():
         return [int(row.id, 16) for row in looking.page(Choice(**keys)).rows]
@@ -65,6 +71,8 @@ def listed(opened: Catalogue, **keys) -> list[int]:
 
 def recorded(name: str) -> str:
     """Record a release as `wrap_up` does; the id of its page, empty if it was not recorded."""
+    from mondrian_ops.operators.release_records import record
+
     context = {
         "dag_run": SimpleNamespace(dag_id="a_dag", run_id=name),
         "ti": SimpleNamespace(task_id="wrap_up", map_index=-1),
@@ -94,7 +102,7 @@ def test_a_key_is_not_made_for_it(database):
 
 
 def test_its_list_is_that_of_sqlite_and_of_brute_force(opened, tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "readable_dags", lambda _user, dag_ids: set(dag_ids) - {"hidden"})
+    monkeypatch.setattr(READABLE, lambda _user, dag_ids: set(dag_ids) - {"hidden"})
     small, drawn = Catalogue(Place.of(str(tmp_path / "small.db"))), random.Random(1)
     entries = [
         entry(

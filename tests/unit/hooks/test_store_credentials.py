@@ -9,7 +9,6 @@ from mondrian_ops import stores, tables
 from mondrian_ops.errors import InputError
 from mondrian_ops.hooks.store_credentials import connection_options, use_connections
 from mondrian_ops.stores.hdfs import WEBHDFS_VARIABLE
-from servers.stores import HdfsFolder, S3Folder
 
 
 @pytest.fixture(autouse=True)
@@ -118,38 +117,3 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
     with pytest.raises(InputError, match="the URL holds a password") as caught:
         tables.open_table("webhdfs://alice:hunter2@nn:9870/x")
     assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.hdfs
-@pytest.mark.parametrize("conn_id", ["webhdfs_default", "other"])
-def test_hdfs_through_a_connection(hdfs_folder: HdfsFolder, monkeypatch, conn_id):
-    monkeypatch.delenv("HADOOP_USER_NAME")
-    ports = [server.rpartition(":")[2] for server in hdfs_folder.server.servers]
-    fields = {"conn_type": "webhdfs", "host": "127.0.0.1", "port": int(ports[0]), "login": "alice"}
-    connection(monkeypatch, conn_id, **fields)
-    use_connections()
-    named = "" if conn_id == "webhdfs_default" else f"{conn_id}@"
-    hdfs_folder.put("in.csv", b"n\n1\n")
-    source = tables.open_table(f"hdfs://{named}127.0.0.1:8020{hdfs_folder.path('in.csv')}")
-    assert source.rows == 1
-    stores.write_file(f"hdfs://{named}{hdfs_folder.path('f')}", b"by alice")
-    (told,) = hdfs_folder.server.call("LISTSTATUS", hdfs_folder.path("f"))["FileStatuses"][
-        "FileStatus"
-    ]
-    assert told["owner"] == "alice"
-
-
-@pytest.mark.s3
-@pytest.mark.parametrize("conn_id", ["aws_default", "other"])
-def test_s3_through_a_connection(s3_folder: S3Folder, monkeypatch, conn_id):
-    for name in s3_folder.server.environment:
-        monkeypatch.delenv(name)
-    extra = {"endpoint_url": s3_folder.server.endpoint, "region_name": "us-east-1"}
-    connection(monkeypatch, conn_id, conn_type="aws", login="k", password="s", extra=extra)
-    use_connections()
-    named = "" if conn_id == "aws_default" else f"{conn_id}@"
-    s3_folder.put("in.csv", b"n\n1\n")
-    url = s3_folder.url("in.csv").replace("s3://", f"s3://{named}")
-    assert tables.open_table(url).rows == 1
-    sent = json.loads(json.dumps(stores.options_of([url])))
-    assert next(iter(sent.values()))["secret_key"] == "s"
