@@ -20,6 +20,8 @@ import yaml
 
 from added_criteria import EXAMPLE
 
+pytestmark = pytest.mark.servers  # which it needs not, but half a minute
+
 ROWS, BETA = 3000, 1.2
 ILLS = ("flu", "cold", "ulcer", "asthma", None)
 

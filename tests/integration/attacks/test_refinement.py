@@ -21,7 +21,7 @@ import pytest
 
 from mondrian_ops import anonymize
 
-PEOPLE, AGES, K = 5, 5, 2
+PEOPLE, AGES, K = 5, 4, 2
 SOURCES = [ages for ages in combinations_with_replacement(range(AGES), PEOPLE) if len({*ages}) > 1]
 INTERVAL, GRID, LADDER = (
     {"quasi_identifiers": [f"age{way}"]} for way in ("", "=grid:2", "=ladder:2/4")

@@ -27,6 +27,7 @@ def symbols(made: Path, kind: str) -> set[str]:
     return {line.split()[-1] for line in listed.splitlines() if line.split()[-2] == kind}
 
 
+@pytest.mark.servers  # all of the C is compiled once more
 def test_c_files_call_each_other_in_one_direction(objects: list[Path]) -> None:
     defined = {name: made.stem for made in objects for name in symbols(made, "T")}
     needed = {made.stem: symbols(made, "U") & defined.keys() for made in objects}

@@ -106,7 +106,7 @@ class TestSample:
         self, hands: Path, tmp_path: Path
     ) -> None:
         job = job_over(hands, tmp_path)
-        grid = frontier.points([2, 5, 10], [1, 2])
+        grid = frontier.points([2, 10], [2])
         truth = frontier.trace(job, grid, rate=1.0)
         traced = frontier.trace(job, grid, rows=HANDS // 4)
         assert traced["drawn"] < traced["fragments"]
@@ -126,11 +126,11 @@ class TestSample:
         grid = frontier.points([10], [1])
         truth = frontier.trace(job_over(hands, tmp_path), grid, rate=1.0)["points"][0]["GCP"]
         off = []
-        for seed in range(8):
+        for seed in range(5):
             job = job_over(hands, tmp_path, partitioning={"seed": seed})
             (point,) = frontier.trace(job, grid, rows=HANDS // 4)["points"]
             off.append(abs(point["GCP"] - truth) / point["GCP_error"])
-        assert sum(each <= 2 for each in off) >= 6
+        assert sum(each <= 2 for each in off) >= 4
 
     def test_same_seed_same_figures(self, hands: Path, tmp_path: Path) -> None:
         def figures() -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ class TestSample:
         pq.write_table(table, path)
         names = ["age", "height", "town"]
         job = job_over(path, tmp_path, quasi_identifiers=names, sensitive=["ill"])
-        grid = frontier.points([5, 10], [1, 2])
+        grid = frontier.points([5, 10], [2])
         truth = frontier.trace(job, grid, rate=1.0)["points"]
         traced = frontier.trace(job, grid, rows=10_000)
         assert traced["drawn"]

@@ -211,12 +211,16 @@ def test_csv_a_line_or_row_beyond_the_limit_is_named(tmp_path, text, line):
 
 
 def test_csv_columns_have_a_limit_and_a_long_header_none(tmp_path):
-    names = [f"column with a long name {at}" for at in range(10_001)]
+    names = [f"column with a {'very ' * 25}long name {at}" for at in range(2001)]
     row = ",".join("1" for _ in names)
     path = csv_file(tmp_path / "p.csv", ",".join(names[:-1]) + "\n" + row[:-2] + "\n")
-    assert len(open_table(path).schema) == 10_000
+    with limits.changed(columns=2000):
+        assert len(open_table(path).schema) == 2000
     path = csv_file(tmp_path / "p.csv", ",".join(names) + "\n" + row + "\n")
-    with pytest.raises(InputError, match="names 10,001 columns; the limit 'columns' is 10,000"):
+    with (
+        limits.changed(columns=2000),
+        pytest.raises(InputError, match="names 2,001 columns; the limit 'columns' is 2,000"),
+    ):
         open_table(path)
 
 

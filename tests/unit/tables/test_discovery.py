@@ -343,7 +343,7 @@ def tree(tmp_path_factory):
     return root
 
 
-@examples(150)
+@examples(50)
 @given(
     segments=st.lists(SEGMENTS, max_size=3),
     ending=st.sampled_from(["", ".csv"]),

@@ -47,7 +47,7 @@ def classes_of(count: ReleaseCount) -> dict[int, tuple]:
     return {int(first): (int(size), int(of), each) for first, size, of, each in rows}
 
 
-@examples(400)
+@examples(150)
 @given(st.data(), releases(), st.sampled_from(CRITERIA), st.booleans())
 def test_memory_changes_neither_verdict_nor_figures(data, parts, criteria, has_persons):
     """Sizes of memory, columns written as codes or values, few buckets: all say the same."""

@@ -56,7 +56,7 @@ def joined_until(holds, classes: list[list[int]]) -> list[list[int]]:
     return [*made[:-1], made[-1] + rows] if made else []
 
 
-@examples(200)
+@examples(100)
 @given(
     tables(max_rows=24),
     st.integers(2, 4),
