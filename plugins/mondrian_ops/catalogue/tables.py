@@ -27,6 +27,13 @@ metadata = sa.MetaData(
 _ID = sa.String(32)
 _TIME = sa.String(32)
 
+
+def _of_publication() -> Column[int]:
+    """The key of what a publication has one of; it goes with the publication."""
+    publication = ForeignKey("publication.id", ondelete="CASCADE")
+    return Column("publication", sa.Integer, publication, primary_key=True, autoincrement=False)
+
+
 key_table = Table(
     "secret_key",
     metadata,
@@ -120,13 +127,7 @@ publication = Table(
 sketch = Table(
     "sketch",
     metadata,
-    Column(
-        "publication",
-        sa.Integer,
-        ForeignKey("publication.id", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
+    _of_publication(),
     Column("population", sa.Text, nullable=False),
     Column("people_by", sa.Text, nullable=False),
     Column("dataset", sa.Text, nullable=False),
@@ -143,13 +144,7 @@ job's; empty for none. ``least``: little-endian 64-bit hashes.
 contract = Table(
     "contract",
     metadata,
-    Column(
-        "publication",
-        sa.Integer,
-        ForeignKey("publication.id", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
+    _of_publication(),
     Column("dataset", sa.Text, nullable=False),
     Column("label", sa.Text, nullable=False),
     Column("columns", sa.Text, nullable=False),
