@@ -152,7 +152,7 @@ lint-layers:
 lint-c:
 	@$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	@printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -I FILE -P "$$(nproc)" \
-		$(BIN)/clang-tidy --quiet FILE -- -std=c11 -I$(NATIVE) -Iplugins/mondrian_ops/cut/native -Iplugins/mondrian_ops/series/intersection/native '-DMO_SOURCES=""' 2>/dev/null
+		$(BIN)/clang-tidy --quiet FILE -- -std=c11 -I$(NATIVE) -Iplugins/mondrian_ops/cut/native -Iplugins/mondrian_ops/series/intersection/native -Iplugins/mondrian_ops/verify/native '-DMO_SOURCES=""' 2>/dev/null
 	@$(RUN) -m mondrian_ops.native.build --strict
 
 lint-workflows:

@@ -17,6 +17,7 @@ from mondrian_ops.cut.native import class_criteria, mondrian, top_down
 from mondrian_ops.cut.native.class_criteria import NEAR, Criteria
 from mondrian_ops.data.native import counting
 from mondrian_ops.generalize.native import classes
+from mondrian_ops.verify.native import equal_rows, value_counts, value_figures
 
 Given = TypeVar("Given", bound=tuple[Any, ...])
 
@@ -266,8 +267,31 @@ def _top_down(drawn: Bytes) -> None:
         top_down.rows_of_part(*arguments)
 
 
+def _recount(drawn: Bytes) -> None:
+    count, size, values = drawn.below(40), 1 + drawn.below(9), 1 + drawn.below(9)
+    kind = ("u1", "u2", "u4")[drawn.below(3)]
+    columns = [drawn.array("i4", 2, count) for _ in range(1 + drawn.below(2))]
+    starts = equal_rows.equal_runs(*drawn.hostile((columns, count)))
+    keys = drawn.array("u8", 9, count)
+    radices = [size] * len(columns)
+    equal_rows.join_codes(*drawn.hostile(([each.astype(kind) for each in columns], radices, keys)))
+    codes, places = drawn.array(kind, size, values), drawn.array("i4", values, count)
+    pairs = value_counts.count_values(*drawn.hostile((places, starts, codes, size)))
+    order, groups = equal_rows.group_keys(*drawn.hostile((keys[: len(starts)].copy(),)))
+    value_counts.sum_values(*drawn.hostile((drawn.hostile(pairs), order, groups, size)))
+    value_counts.sum_by_code(*drawn.hostile((pairs.codes, pairs.counts, size)))
+    classes_of = np.repeat(np.arange(len(pairs.first) - 1), np.diff(pairs.first))
+    wide = pairs.codes.astype(np.int64), pairs.counts.astype(np.int64)
+    ranks = drawn.array("i4", 5, size) - 1
+    value_figures.ends_of_ranks(
+        *drawn.hostile((classes_of, wide[0], len(starts), ranks.astype(np.int32)))
+    )
+    sizes = np.ones(len(starts), np.int64)
+    value_figures.greatest_shares(*drawn.hostile((classes_of, *wide, sizes, size)))
+
+
 _CALLS: tuple[Callable[[Bytes], None], ...] = (
-    _mondrian, _multiway, _classes, _routing, _counting, _criterion, _top_down,
+    _mondrian, _multiway, _classes, _routing, _counting, _criterion, _top_down, _recount,
 )  # fmt: skip
 
 

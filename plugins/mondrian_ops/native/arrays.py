@@ -19,7 +19,7 @@ def check_below(array: NDArray[np.integer[Any]], limit: int, what: str) -> None:
         raise ValueError(f"{what}: all must be from 0 to less than {limit}")
 
 
-def check_starts(starts: NDArray[np.int64], stop: int, what: str, *, least: int = 0) -> None:
+def check_starts(starts: NDArray[np.integer[Any]], stop: int, what: str, *, least: int = 0) -> None:
     """Raises ValueError unless ``starts`` ascend, with runs of ``least`` entries or more.
 
     The last run ends at ``stop``.

@@ -1,80 +1,83 @@
-"""The equivalence classes of a release: runs of equal rows, grouped by sorting their keys.
+"""The equivalence classes of a release: runs of equal rows, joined where their keys are equal.
 
 The count is exact. Equal values have equal codes, and each combination of codes has its own 64-bit
-key by mixed radix; where the radices would overflow 64 bits, the keys so far are replaced by their
-ranks. Nothing is hashed, so different combinations never count as one.
+key by mixed radix; where the radices would overflow 64 bits, the keys so far are replaced by the
+numbers of their groups. A hash finds equal keys and decides nothing: different combinations never
+count as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.verify.values import ColumnValues, places
+from mondrian_ops.verify.native.equal_rows import (
+    Codes,
+    equal_runs,
+    group_keys,
+    join_codes,
+)
+from mondrian_ops.verify.native.value_counts import CountedPairs, count_values, sum_values
+from mondrian_ops.verify.values import ColumnCodes
 
 Ints = NDArray[np.int64]
 
 _KEYS = 1 << 64
-_TABLE = 1 << 22  # entries of a table of counts
-
-
-class CountedPairs(NamedTuple):
-    """How often each code of a sensitive column occurs in each class: three arrays (pairs,)."""
-
-    classes: Ints
-    codes: NDArray[Any]
-    counts: Ints
+_NARROW = 2  # bytes of the codes of a column of few values
+_LIGHT = 1 / 8  # of a class, for a pair of such a column
 
 
 class CountedClasses(NamedTuple):
     """Sets of rows with equal codes; a combination may occur more than once.
 
-    ``codes`` has one unsigned array (classes,) per quasi-identifier, ``pairs`` one entry per
-    sensitive column.
+    ``codes`` has one unsigned array (classes,) per quasi-identifier, ``sizes`` and ``first_rows``
+    are (classes,) int64, ``pairs`` has one entry per sensitive column.
     """
 
-    codes: list[NDArray[Any]]
+    codes: list[Codes]
     sizes: Ints
     first_rows: Ints
     pairs: list[CountedPairs]
 
 
-def entries(classes: CountedClasses) -> int:
-    """Classes and pairs, which take about the same memory each."""
-    return len(classes.sizes) + sum(len(pairs.counts) for pairs in classes.pairs)
+def entries(classes: CountedClasses) -> float:
+    """What some classes and their pairs take in memory, by what a class takes."""
+    return len(classes.sizes) + sum(
+        pair_weight(pairs) * len(pairs.codes) for pairs in classes.pairs
+    )
+
+
+def pair_weight(pairs: CountedPairs) -> float:
+    """What a pair takes in memory, by what a class takes.
+
+    With a column of many values, each pair may bring a value of its own.
+    """
+    return _LIGHT if pairs.codes.itemsize <= _NARROW else 1.0
 
 
 def classes_of(
-    values: Sequence[ColumnValues], quasi: int, columns: Sequence[pa.Array[Any]], first_row: int
+    encoders: Sequence[ColumnCodes], quasi: int, columns: Sequence[pa.Array[Any]], first_row: int
 ) -> CountedClasses:
     """Runs of equal neighbours among some rows: a release, which is sorted by class, has few.
 
-    The first ``quasi`` of the columns are quasi-identifiers.
+    The first ``quasi`` of the columns are quasi-identifiers. Each column's encoder then has the
+    values that the codes stand for.
     """
     rows = len(columns[0])
-    encoded = [of.encoded(column) for of, column in zip(values, columns, strict=True)]
-    place_of = [places(column) for column in encoded]
-    differs = np.zeros(rows, bool)
-    differs[0] = True
-    for column_places in place_of[:quasi]:
-        differs[1:] |= column_places[1:] != column_places[:-1]
-    starts = np.flatnonzero(differs)
-    sizes = np.diff(starts, append=rows)
-    run_of = np.repeat(np.arange(len(starts)), sizes)
-    codes_of = [of.codes_of(column.dictionary) for of, column in zip(values, encoded, strict=True)]
+    places = [encoder.places(column) for encoder, column in zip(encoders, columns, strict=True)]
+    starts = equal_runs(places[:quasi], rows)
+    sizes = np.diff(np.append(starts.astype(np.int64), rows))
     return CountedClasses(
-        [codes[row[starts]] for codes, row in zip(codes_of, place_of[:quasi], strict=False)],
+        [of.codes[row[starts]] for of, row in zip(encoders, places[:quasi], strict=False)],
         sizes,
-        first_row + starts,
+        first_row + starts.astype(np.int64),
         [
-            _counted_pairs(run_of, codes[row], None, len(starts), of.size)
-            for codes, row, of in zip(
-                codes_of[quasi:], place_of[quasi:], values[quasi:], strict=True
-            )
+            count_values(row, starts, of.codes, of.values.size)
+            for of, row in zip(encoders[quasi:], places[quasi:], strict=True)
         ],
     )
 
@@ -82,7 +85,7 @@ def classes_of(
 def group_classes(
     pieces: list[CountedClasses], radices: Sequence[int], pair_radices: Sequence[int]
 ) -> CountedClasses:
-    """Join the classes whose codes are all equal; the result has ascending codes.
+    """Join the classes whose codes are all equal; they are in the order of the first of each.
 
     Empties the list and frees its arrays column by column: the classes of 100 million rows take
     gigabytes, which must not be in memory several times.
@@ -91,75 +94,57 @@ def group_classes(
         return pieces[0]
     of_codes, of_sizes, of_rows, of_pairs = map(list, zip(*pieces, strict=True))
     pieces.clear()
-    ends = np.cumsum([len(sizes) for sizes in of_sizes])
     columns = [list(codes) for codes in zip(*of_codes, strict=True)]
     del of_codes
-    order, starts = _runs(_keys(map(np.concatenate, columns), radices, int(ends[-1])))
-    first = order[starts]
-    codes = [_concatenated(column)[first] for column in columns]
-    del first
-    sizes = _reduced(np.add, _concatenated(of_sizes), order, starts)
-    first_rows = _reduced(np.minimum, _concatenated(of_rows), order, starts)
+    codes = [_concatenated(column) for column in columns]
+    sizes, first_rows = _concatenated(of_sizes), _concatenated(of_rows)
     pairs = [list(column) for column in zip(*of_pairs, strict=True)]
     del of_pairs
+    order, starts = group_keys(_keys(codes, radices, len(sizes)))
+    if len(starts) == len(order):  # no two are equal
+        return CountedClasses(codes, sizes, first_rows, [_following(each) for each in pairs])
+    first = order[starts]
+    for at, column in enumerate(codes):
+        codes[at] = column[first]
     return CountedClasses(
         codes,
-        sizes,
-        first_rows,
+        np.add.reduceat(sizes[order], starts),
+        np.minimum.reduceat(first_rows[order], starts),
         [
-            _group_pairs(column, ends, order, starts, radix)
-            for column, radix in zip(pairs, pair_radices, strict=True)
+            sum_values(_following(each), order, starts, radix)
+            for each, radix in zip(pairs, pair_radices, strict=True)
         ],
     )
 
 
-def _group_pairs(
-    pieces: list[CountedPairs], ends: Ints, order: Ints, starts: Ints, radix: int
-) -> CountedPairs:
-    """The pairs of joined classes. Empties the list.
-
-    ``ends`` (pieces,): where the classes of each piece end, numbered through. ``order`` (classes,)
-    sorts them; those from one of ``starts`` to the next are joined.
-    """
-    before = np.concatenate([[0], ends[:-1]])
-    of_class = np.concatenate(
-        [piece.classes + start for piece, start in zip(pieces, before, strict=True)]
+def sliced(classes: CountedClasses, start: int, stop: int) -> CountedClasses:
+    """Some of the classes, which share their arrays."""
+    return CountedClasses(
+        [codes[start:stop] for codes in classes.codes],
+        classes.sizes[start:stop],
+        classes.first_rows[start:stop],
+        [_pairs_between(pairs, start, stop) for pairs in classes.pairs],
     )
-    codes = np.concatenate([piece.codes for piece in pieces])
-    counts = np.concatenate([piece.counts for piece in pieces])
+
+
+def _pairs_between(pairs: CountedPairs, start: int, stop: int) -> CountedPairs:
+    first, end = pairs.first[start], pairs.first[stop]
+    return CountedPairs(
+        pairs.first[start : stop + 1] - first, pairs.codes[first:end], pairs.counts[first:end]
+    )
+
+
+def _following(pieces: list[CountedPairs]) -> CountedPairs:
+    """The pairs of the classes of all pieces, one piece after another. Empties the list."""
+    before = np.cumsum([0, *(len(piece.codes) for piece in pieces)])
+    firsts = [piece.first[:-1] + start for piece, start in zip(pieces, before, strict=False)]
+    pairs = CountedPairs(
+        np.concatenate([*firsts, before[-1:]]),
+        np.concatenate([piece.codes for piece in pieces]),
+        np.concatenate([piece.counts for piece in pieces]),
+    )
     pieces.clear()
-    # Every class has rows, so it has pairs, which are adjacent.
-    firsts = np.flatnonzero(np.diff(of_class, prepend=-1))
-    del of_class
-    lengths = np.diff(firsts, append=len(codes))[order]
-    moved = np.repeat(firsts[order] - (np.cumsum(lengths) - lengths), lengths)
-    del firsts
-    moved += np.arange(len(codes))
-    codes, counts = codes[moved], counts[moved]
-    del moved
-    joined = np.diff(starts, append=len(order))
-    of_class = np.repeat(np.repeat(np.arange(len(starts)), joined), lengths)
-    if len(starts) == len(order):  # no two were equal
-        return CountedPairs(of_class, codes, counts)
-    return _counted_pairs(of_class, codes, counts, len(starts), radix)
-
-
-def _counted_pairs(
-    class_of: Ints, codes: NDArray[Any], counts: Ints | None, classes: int, radix: int
-) -> CountedPairs:
-    """Sum the ``counts`` (by default 1 each) of equal pairs of a class and a code."""
-    if classes * radix <= max(_TABLE, 4 * len(codes)):  # a table of all pairs is small
-        table = np.bincount(class_of * radix + codes, weights=counts, minlength=classes * radix)
-        pairs = np.flatnonzero(table)
-        return CountedPairs(
-            pairs // radix, (pairs % radix).astype(codes.dtype), table[pairs].astype(np.int64)
-        )
-    counts = np.ones(len(codes), np.int64) if counts is None else counts
-    order, starts = _runs(_keys([class_of, codes], [classes, radix], len(codes)))
-    counts = _reduced(np.add, counts, order, starts)
-    first = order[starts]
-    del order, starts
-    return CountedPairs(class_of[first], codes[first], counts)
+    return pairs
 
 
 def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -169,32 +154,23 @@ def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return whole
 
 
-def _reduced(by: np.ufunc, numbers: Ints, order: Ints, starts: Ints) -> Ints:
-    """(runs,) the numbers of each run of the order, reduced by ``by``."""
-    reduced: Ints = by.reduceat(numbers[order], starts)
-    return reduced
-
-
-def _keys(columns: Iterable[NDArray[Any]], radices: Sequence[int], rows: int) -> NDArray[np.uint64]:
+def _keys(columns: Sequence[Codes], radices: Sequence[int], rows: int) -> NDArray[np.uint64]:
     """(rows,) a number per row; numbers are equal exactly where all codes are."""
     keys = np.zeros(rows, np.uint64)
-    span = 1
-    for codes, radix in zip(columns, radices, strict=True):
+    first, span = 0, 1
+    for at, radix in enumerate(radices):
         if span * radix > _KEYS:
-            distinct, ranks = np.unique(keys, return_inverse=True)
-            keys, span = ranks.astype(np.uint64), len(distinct)
-        # Ranks are below the number of rows, codes below that of values: their product fits.
-        keys *= np.uint64(radix)
-        keys += codes.astype(np.uint64)
+            join_codes(columns[first:at], radices[first:at], keys)
+            # Groups are at most as many as rows, codes as values: their product fits.
+            first, span = at, _number_groups(keys)
         span *= radix
+    join_codes(columns[first:], radices[first:], keys)
     return keys
 
 
-def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """The order that sorts the keys, and where in it each run of equal keys starts.
-
-    A stable sort merges pieces that are sorted already, such as the parts.
-    """
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    return order, np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+def _number_groups(keys: NDArray[np.uint64]) -> int:
+    """Replace each key by the number of its group; returns how many there are."""
+    order, starts = group_keys(keys)
+    lengths = np.diff(starts, append=len(order))
+    keys[order] = np.repeat(np.arange(len(starts), dtype=np.uint64), lengths)
+    return len(starts)

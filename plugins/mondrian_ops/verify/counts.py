@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,24 +24,26 @@ from mondrian_ops.job.widths import Width
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.classes import (
     CountedClasses,
-    CountedPairs,
     classes_of,
     entries,
     group_classes,
+    sliced,
 )
 from mondrian_ops.verify.figures import ClassCounts, Figures
 from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.loss import losses_of_part
+from mondrian_ops.verify.native.value_counts import CountedPairs, sum_by_code
 from mondrian_ops.verify.spilling import SpilledClasses
 from mondrian_ops.verify.spread import SensitiveCount
-from mondrian_ops.verify.values import ColumnValues, IdentifierValues
+from mondrian_ops.verify.values import ColumnCodes, ColumnValues, IdentifierValues
 
 Ints = NDArray[np.int64]
 Part: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 HELD = 4_000_000
-"""Classes, and pairs of a class and a value, that a counter keeps in memory."""
+"""Classes that a counter keeps in memory; pairs of a class and a value weigh as `entries` says."""
 _SLICE = 1 << 17  # rows encoded at once: their arrays fit into the caches
+_MEASURED = 1 << 20  # pairs of a class and a value that are measured at once
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class ReleaseCounter:
         with_persons: each part comes with the person of each row.
         spill: a file without content, open to be written and read, for classes beyond ``held``;
             without it, all are in memory.
-        held: classes, and pairs of a class and a value, that are kept in memory.
+        held: entries that are kept in memory: classes, with their pairs of a class and a value.
         with_counterfeits: a row without a person is a counterfeit.
         labels: by quasi-identifier, what reads its labels; the losses of each part are measured by
             them, without the rows that are made up. By default they are not measured.
@@ -242,8 +245,9 @@ class ReleaseCounter:
         """
         rows, present = 0, tuple[str, ...]()
         classes, pieces = self._no_classes(), list[_Coded]()
-        fresh = 0  # entries of the pieces
+        fresh = 0.0  # entries of the pieces
         values = [column.empty() for column in self._values]
+        encoders = list(map(ColumnCodes, values))
         identifiers = {column: IdentifierValues(column) for column in self._identifiers}
         for batch in _batches(part):
             present = self._checked(columns or batch.schema.names, name)
@@ -254,9 +258,8 @@ class ReleaseCounter:
             if self._persons:
                 counted.append(_persons_of(persons, rows, batch.num_rows, name))
             for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):
-                of_piece = [column.empty() for column in values]
-                found = classes_of(of_piece, len(self._quasi), piece.columns, rows)
-                pieces.append(_Coded(of_piece, found))
+                found = classes_of(encoders, len(self._quasi), piece.columns, rows)
+                pieces.append(_Coded([encoder.values for encoder in encoders], found))
                 rows += piece.num_rows
                 fresh += entries(found)
                 if fresh > max(self._held, entries(classes)):  # rows that are not sorted by class
@@ -321,23 +324,29 @@ class ReleaseCounter:
     def _read(self) -> Iterator[ClassCounts]:
         """The classes of all parts, which :meth:`result` has grouped, a partition at a time."""
         if self._spilled is None or not self._spilled.runs:
-            yield self._counts(self._merged)
+            yield from map(self._counts, _divided(self._merged))
             return
         self._spill_merged(self._spilled)
-        yield from map(self._counts, self._spilled.partitions(self._held))
+        for joined in self._spilled.partitions(self._held):
+            yield from map(self._counts, _divided(joined))
 
     def _counts(self, classes: CountedClasses) -> ClassCounts:
         persons = None
         if self._persons:
             pairs = classes.pairs[-1]
-            is_person = (pairs.codes > 0) | (not self._with_counterfeits)
-            persons = np.bincount(pairs.classes[is_person], minlength=len(classes.sizes))
+            persons = np.diff(pairs.first)
+            if self._with_counterfeits:
+                persons -= _rows_without(pairs) > 0
         return ClassCounts(
             classes.sizes,
             classes.first_rows,
             {
                 name: SensitiveCount(
-                    values.values, pairs.classes, pairs.codes.astype(np.int64), pairs.counts, totals
+                    values.values,
+                    np.repeat(np.arange(len(classes.sizes)), np.diff(pairs.first)),
+                    pairs.codes.astype(np.int64),
+                    pairs.counts.astype(np.int64),
+                    totals,
                 )
                 for (name, values), pairs, totals in zip(
                     self._sensitive.items(), classes.pairs, self._totals, strict=False
@@ -352,11 +361,7 @@ class ReleaseCounter:
         """What the rows of some classes lose that are not made up."""
         rows = classes.sizes
         if self._with_counterfeits and self._persons:
-            pairs = classes.pairs[-1]
-            made_up = pairs.codes == 0
-            rows = rows - np.bincount(
-                pairs.classes[made_up], pairs.counts[made_up], minlength=len(rows)
-            ).astype(np.int64)
+            rows = rows - _rows_without(classes.pairs[-1])
         published = {name: of.values for name, of in zip(self._quasi, values, strict=False)}
         codes = dict(zip(self._quasi, classes.codes, strict=True))
         return losses_of_part(self._labels, published, codes, rows)
@@ -408,7 +413,10 @@ class ReleaseCounter:
         code = np.zeros(0, np.uint8)
         pairs = len(self._sensitive) + len(self._persons)
         return CountedClasses(
-            [code] * len(self._quasi), none, none, [CountedPairs(none, code, none)] * pairs
+            [code] * len(self._quasi),
+            none,
+            none,
+            [CountedPairs(np.zeros(1, np.int64), code, code)] * pairs,
         )
 
     def _group(
@@ -468,10 +476,26 @@ def _dp(sizes: Ints) -> int:
 
 def _added(totals: Ints, pairs: CountedPairs, size: int) -> Ints:
     """The totals by code, with those of some pairs."""
-    added = np.zeros(size, np.int64)
-    added[: len(totals)] = totals
-    np.add.at(added, pairs.codes, pairs.counts)
+    added = sum_by_code(pairs.codes, pairs.counts, size)
+    added[: len(totals)] += totals
     return added
+
+
+def _rows_without(pairs: CountedPairs) -> Ints:
+    """(classes,) the rows of each class that have no value."""
+    rows = np.zeros(len(pairs.first) - 1, np.int64)
+    (missing,) = np.nonzero(pairs.codes == 0)  # one pair of a class at most
+    rows[np.searchsorted(pairs.first, missing, side="right") - 1] = pairs.counts[missing]
+    return rows
+
+
+def _divided(classes: CountedClasses) -> Iterator[CountedClasses]:
+    """The classes, some at a time, so that few of their pairs are measured at once."""
+    pairs = sum(len(each.codes) for each in classes.pairs)
+    parts = 1 + max(pairs, len(classes.sizes)) // _MEASURED
+    ends = len(classes.sizes) * np.arange(parts + 1) // parts
+    for start, stop in pairwise(ends.tolist()):
+        yield sliced(classes, start, stop)
 
 
 def _batches(part: Part) -> Iterable[pa.RecordBatch]:

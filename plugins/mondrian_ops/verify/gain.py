@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.job.widths import Width
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.verify.native.value_figures import greatest_shares
 from mondrian_ops.verify.spread import SensitiveCount, default_width, narrow
 
 MOST_VALUES = 1000
@@ -127,9 +128,9 @@ def _shares(
     values = sensitive.values
     if len(values) > MOST_VALUES:
         return None
-    share = np.zeros(len(values) + 1)
-    np.maximum.at(share, sensitive.codes, sensitive.counts / sizes[sensitive.classes])
-    rows = np.bincount(sensitive.codes, sensitive.counts, len(share)).astype(np.int64)
+    rows, share = greatest_shares(
+        sensitive.classes, sensitive.codes, sensitive.counts, sizes, len(values) + 1
+    )
     try:
         texts = values.cast(pa.string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.verify.classes import CountedClasses, CountedPairs
+from mondrian_ops.verify.classes import CountedClasses
 from mondrian_ops.verify.counts import CountedPart, PartCount
+from mondrian_ops.verify.native.value_counts import CountedPairs
 from mondrian_ops.verify.spilling import batch_of, classes_in, hashes_of
 from mondrian_ops.verify.values import ColumnValues, IdentifierValues
 
@@ -56,7 +57,7 @@ def part_of_share(table: pa.Table, quasi: int) -> CountedPart:
         (column,) = arrays
         values.append(_values_of(column.dictionary))
         codes: NDArray[Any] = column.indices.cast(pa.int64()).fill_null(-1).to_numpy() + 1
-        return codes
+        return codes.astype(np.min_scalar_type(len(column.dictionary)))
 
     columns = [column.combine_chunks() for column in table.columns]
     return _part(table, values, classes_in([columns], quasi, codes_of), {})
@@ -86,7 +87,7 @@ def part_of_head(table: pa.Table, quasi: int) -> CountedPart:
     for identifier, array in zip(identifiers.values(), arrays[columns:], strict=True):
         identifier.add(array)
     none, code = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-    pairs = [CountedPairs(none, code, none)] * (columns - quasi)
+    pairs = [CountedPairs(np.zeros(1, np.int64), code, code)] * (columns - quasi)
     classes = CountedClasses([code] * quasi, none, none, pairs)
     return _part(table, list(map(_values_of, arrays[:columns])), classes, identifiers)
 

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.verify.classes import CountedClasses, CountedPairs, group_classes
+from mondrian_ops.verify.classes import CountedClasses, group_classes, pair_weight
+from mondrian_ops.verify.native.value_counts import CountedPairs, least_type
 from mondrian_ops.verify.values import ColumnValues, places
 
 Ints = NDArray[np.int64]
@@ -32,12 +33,13 @@ class _Run(NamedTuple):
     """Classes that were written together, one record batch per bucket that has any.
 
     ``offsets`` (buckets + 1,) int64: where the bucket's batch starts in the file. ``entries``
-    (buckets,) int64: its classes and pairs. ``plain``: by column, whether it is written as values.
+    (buckets,): what its classes and pairs weigh, as `classes.entries` says. ``plain``: by column,
+    whether it is written as values.
     """
 
     schema: pa.Schema
     offsets: Ints
-    entries: Ints
+    entries: NDArray[Any]
     plain: list[bool]
 
 
@@ -77,7 +79,8 @@ class SpilledClasses:
                 self._file.write(batch.slice(start, stop - start).serialize())
             offsets.append(self._file.tell())
         for pairs in classes.pairs:
-            entries += np.bincount(buckets[pairs.classes], minlength=_BUCKETS)
+            weights = np.diff(pairs.first) * pair_weight(pairs)
+            entries = entries + np.bincount(buckets, weights, minlength=_BUCKETS)
         self.runs.append(_Run(batch.schema, np.array(offsets), entries, plain))
         for of, is_plain in zip(self._values, plain, strict=True):
             if is_plain:
@@ -86,7 +89,7 @@ class SpilledClasses:
     def partitions(self, most: int) -> Iterator[CountedClasses]:
         """All classes, equal ones joined, some buckets at a time.
 
-        These have together at most ``most`` classes and pairs in the runs, or are one bucket.
+        These have together at most ``most`` entries in the runs, or are one bucket.
         """
         entries = np.sum([run.entries for run in self.runs], axis=0)
         first = 0
@@ -140,7 +143,7 @@ class SpilledClasses:
             for array, plain in zip(runs, is_plain, strict=True)
         ]
         encoded = pa.concat_arrays(values).dictionary_encode()
-        return places(encoded), len(encoded.dictionary) + 1
+        return places(encoded).view(np.uint32), len(encoded.dictionary) + 1
 
 
 def batch_of(classes: CountedClasses, columns: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
@@ -151,9 +154,8 @@ def batch_of(classes: CountedClasses, columns: Sequence[pa.Array[Any]]) -> pa.Re
     quasi = len(classes.codes)
     written = [_least(classes.sizes), _least(classes.first_rows), *columns[:quasi]]
     for pairs, values in zip(classes.pairs, columns[quasi:], strict=True):
-        starts = np.searchsorted(pairs.classes, np.arange(len(classes.sizes) + 1))
-        offsets = pa.array(starts.astype(np.int32))
-        for column in (values, _least(pairs.counts)):
+        offsets = pa.array(pairs.first.astype(np.int32))
+        for column in (values, pa.array(pairs.counts)):
             written.append(pa.ListArray.from_arrays(offsets, column))
     return pa.record_batch(written, list(map(str, range(len(written)))))
 
@@ -165,18 +167,19 @@ def classes_in(
 ) -> CountedClasses:
     """The classes of some batches that :func:`batch_of` made, one after another.
 
-    ``codes_of`` gives the codes of a column, by its number, in all batches.
+    ``codes_of`` gives the unsigned codes of a column, by its number, in all batches.
     """
     columns = list(zip(*batches, strict=True))
     sizes, rows = map(_numbers, columns[:2])
     codes, pairs = [codes_of(at, columns[2 + at]) for at in range(quasi)], []
     for at, lists in enumerate(columns[2 + quasi :: 2], quasi):
-        lengths = np.concatenate([each.value_lengths().to_numpy() for each in lists])
+        lengths = [each.value_lengths().to_numpy() for each in lists]
+        counts = [each.flatten().to_numpy() for each in columns[3 + 2 * at - quasi]]
         pairs.append(
             CountedPairs(
-                np.repeat(np.arange(len(sizes)), lengths),
+                np.cumsum(np.concatenate([[0], *lengths])),
                 codes_of(at, [each.flatten() for each in lists]),
-                _numbers([each.flatten() for each in columns[3 + 2 * at - quasi]]),
+                np.concatenate(counts),
             )
         )
     return CountedClasses(codes, sizes, rows, pairs)
@@ -214,4 +217,4 @@ def _numbers(arrays: Sequence[pa.Array[Any]]) -> Ints:
 
 def _least(numbers: Ints) -> pa.Array[Any]:
     """Numbers from 0 in the smallest type that holds them all."""
-    return pa.array(numbers.astype(np.min_scalar_type(numbers.max(initial=0))))
+    return pa.array(least_type(numbers))

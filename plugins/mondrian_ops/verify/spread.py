@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.widths import DEFAULT_DATES, DEFAULT_NUMBERS, Width
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.verify.native.value_figures import ends_of_ranks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -114,13 +115,14 @@ def most_persons(
 def narrow(sensitive: SensitiveCount, classes: int, name: str, width: Width) -> NDArray[np.bool_]:
     """(classes,) whether all values of a class lie within a width of one another, if it has any."""
     line = _line(sensitive.values, name, width)
-    present = sensitive.codes.astype(bool)
-    of_class, values = sensitive.classes[present], line[sensitive.codes[present] - 1]
-    result = np.zeros(classes, np.bool_)
-    if len(values):
-        _, starts = np.unique(of_class, return_index=True)
-        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        result[of_class[starts]] = low >= _lowest(high, width, sensitive.values.type)
+    order = np.argsort(line, kind="stable")
+    ranks = np.full(len(line) + 1, -1, np.int32)
+    ranks[1 + order] = np.arange(len(line))
+    low, high = ends_of_ranks(sensitive.classes, sensitive.codes, classes, ranks)
+    ascending = line[order]
+    lowest = _lowest(ascending, width, sensitive.values.type)
+    result = high >= 0
+    result[result] = ascending[low[result]] >= lowest[high[result]]
     return result
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.errors import PrivacyError
+from mondrian_ops.verify.arrays import distances, ends_of, numbers_from
 
 Ints = NDArray[np.int64]
 
@@ -90,9 +91,11 @@ class ColumnValues:
     def add_all(self, others: Sequence[ColumnValues]) -> list[NDArray[Any]]:
         """Add the values of others; of each the codes here, (its `size`,), by its own codes.
 
-        All are looked up at once, because each look-up begins with a table of all values so far.
+        All are looked up at once, because each look-up begins with a table of all values so far;
+        one that is there several times, once.
         """
-        arrays = [other.values for other in others if not pa.types.is_null(other.values.type)]
+        distinct = {id(other): other for other in others}
+        arrays = [of.values for of in distinct.values() if not pa.types.is_null(of.values.type)]
         for array in arrays[1:]:
             self._check_type(array.type, arrays[0].type)
         codes = np.zeros(0, np.int64)
@@ -100,12 +103,13 @@ class ColumnValues:
             with self._comparable(arrays[0]):
                 codes = self._codes_of(pa.concat_arrays(arrays))
         codes = codes.astype(np.min_scalar_type(self.size))
-        ends = np.cumsum([len(other.values) for other in others])
+        ends = np.cumsum([len(other.values) for other in distinct.values()])
         missing = np.zeros(1, codes.dtype)
-        return [
-            np.concatenate([missing, codes[end - len(other.values) : end]])
-            for other, end in zip(others, ends.tolist(), strict=True)
-        ]
+        of_each = {
+            number: np.concatenate([missing, codes[end - len(other.values) : end]])
+            for (number, other), end in zip(distinct.items(), ends.tolist(), strict=True)
+        }
+        return [of_each[id(other)] for other in others]
 
     def keep(self, most: int) -> None:
         """Forget all values but the first ``most``, whose codes stay."""
@@ -180,12 +184,55 @@ class IdentifierValues(ColumnValues):
             self.add(other.values.slice(code - 1, 1) if code else pa.nulls(1, other.values.type))
 
 
-def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[Any]:
+class ColumnCodes:
+    """Codes of a column of a part, whose pieces come one after another.
+
+    Equal values of a piece have equal codes, of `values`; pieces share these where the dictionary
+    is that of the piece before.
+
+    Attributes:
+        values: those of the piece that came last.
+        codes: (places,) the unsigned code of each of its places.
+    """
+
+    def __init__(self, values: ColumnValues) -> None:
+        self.values = values.empty()
+        self.codes: NDArray[Any] = np.zeros(1, np.uint8)
+        self._dictionary: pa.Array[Any] | None = None
+
+    def places(self, column: pa.Array[Any]) -> NDArray[np.int32]:
+        """(rows,) the place of each row's code in :attr:`codes`, for the next piece."""
+        ends = ends_of(column) if pa.types.is_integer(column.type) else None
+        if ends is not None and ends[1] - ends[0] < len(column):
+            return self._distances(column, *ends)
+        encoded = self.values.encoded(column)
+        dictionary = encoded.dictionary
+        if self._dictionary is None or not dictionary.equals(self._dictionary):
+            self.values, self._dictionary = self.values.empty(), dictionary
+            self.codes = self.values.codes_of(dictionary)
+        return places(encoded)
+
+    def _distances(self, column: pa.Array[Any], least: int, most: int) -> NDArray[np.int32]:
+        """The places of whole numbers: how far each is from the least one."""
+        from_least: NDArray[np.int32] = distances(column, least, most, np.int32)
+        used = np.zeros(most - least + 2, bool)  # the last is that of a missing one
+        used[from_least] = True
+        present = np.flatnonzero(used[:-1])
+        self.values, self._dictionary = self.values.empty(), None
+        codes = self.values.codes_of(pa.array(numbers_from(least, present, column.type)))
+        self.codes = np.zeros(len(used), codes.dtype)
+        self.codes[present] = codes[:-1]
+        return from_least
+
+
+def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[np.int32]:
     """(rows,) places in the column's dictionary; a missing value has the place after the last."""
     indices = column.indices
+    if indices.type != pa.int32():
+        indices = indices.cast(pa.int32())
     if indices.null_count:
-        indices = indices.cast(pa.int64()).fill_null(len(column.dictionary))
-    numbers: NDArray[Any] = indices.to_numpy()
+        indices = indices.fill_null(len(column.dictionary))
+    numbers: NDArray[np.int32] = indices.to_numpy()
     return numbers
 
 

@@ -253,7 +253,7 @@ def untidy(values: list) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), dictionary)
 
 
-@pytest.mark.parametrize("held", [release_count.HELD, 20, 0])
+@pytest.mark.parametrize("held", [release_count.HELD, 8, 0])
 @pytest.mark.parametrize("is_spilled", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_count_is_that_of_counters(seed, is_spilled, held, spill):
@@ -376,15 +376,52 @@ def test_what_was_checked_is_told_with_its_figures(keys, checked):
 
 
 def test_keys_that_fit_are_the_codes_in_mixed_radix():
-    """Then nothing is sorted for them; one more value, and ranks stand in for them."""
-    codes = [np.array([2**32 - 1, 0, 5, 5]), np.array([2**31 - 1, 1, 0, 7]), np.array([1, 1, 0, 1])]
+    """Then nothing is grouped for them; one more value, and groups stand in for them."""
+    codes = [
+        np.array(column, np.uint32)
+        for column in ([2**32 - 1, 0, 5, 5], [2**31 - 1, 1, 0, 7], [1, 1, 0, 1])
+    ]
     radices = [2**32, 2**31, 2]
     expected = [
         (a * 2**31 + b) * 2 + c for a, b, c in zip(*(each.tolist() for each in codes), strict=True)
     ]
     assert release_classes._keys(codes, radices, 4).tolist() == expected
     beyond = release_classes._keys([*codes, codes[2]], [*radices, 2], 4)
-    assert beyond.tolist() == [3 * 2 + 1, 0 * 2 + 1, 1 * 2 + 0, 2 * 2 + 1]
+    assert beyond.tolist() == [0 * 2 + 1, 1 * 2 + 1, 2 * 2 + 0, 3 * 2 + 1]
+    equal = release_classes._keys([codes[2], *codes[:2], codes[0]], [2, *radices[:2], 2**32], 4)
+    assert equal.tolist() == [2**32 - 1, 2**32, 2 * 2**32 + 5, 3 * 2**32 + 5]
+
+
+@pytest.mark.parametrize("values", [2, 300, 70_000])
+def test_pairs_weigh_as_much_as_they_take(values):
+    """Of few values an eighth of a class; of many, each may bring a value of its own."""
+    rows = 80_000
+    counter = ReleaseCounter(["q"], ["s"])
+    counter.add(pa.table({"q": np.arange(rows), "s": np.arange(rows) % values}))
+    weight = 1 if values > 65_535 else 1 / 8
+    assert release_classes.entries(counter._pending[0].classes) == rows * (1 + weight)
+
+
+def test_the_classes_are_measured_some_at_a_time(monkeypatch):
+    """With all their pairs, whatever number of classes is measured at once."""
+    monkeypatch.setattr(release_count, "_MEASURED", 5)
+    random = np.random.default_rng(4)
+    columns = {"q": random.integers(0, 40, 200), "s": random.integers(0, 9, 200)}
+    counter = ReleaseCounter(["q"], ["s"])
+    counter.add(pa.table(columns))
+    count = counter.result()
+    sizes = [len(classes.class_sizes) for classes in count.partitions()]
+    assert max(sizes) <= 2 < len(sizes)
+    assert (sum(sizes), count.rows) == (len(set(columns["q"].tolist())), 200)
+    found = all_classes(count)
+    of_row = {q: number for number, q in enumerate(columns["q"][found.first_rows].tolist())}
+    of = found.sensitive["s"]
+    values = of.values.to_pylist()
+    pairs = zip(of.classes.tolist(), of.codes.tolist(), of.counts.tolist(), strict=True)
+    rows = zip(columns["q"].tolist(), columns["s"].tolist(), strict=True)
+    assert {(number, values[code - 1]): times for number, code, times in pairs} == Counter(
+        (of_row[q], s) for q, s in rows
+    )
 
 
 def test_parts_are_merged_before_they_outgrow_what_they_are_merged_into():

@@ -192,7 +192,7 @@ def test_columns_of_few_values_are_codes_and_of_many_are_values(monkeypatch):
         assert run.plain == [False, True, False, True]
         sizes = [len(of.values) for of in counter._values]
         assert sizes == [3, 3, 8, 3]  # what is written as values is forgotten
-        assert run.entries.sum() == 3 * counter.result().classes
+        assert run.entries.sum() == counter.result().classes * (1 + 2 / 8)
 
 
 def test_what_comes_after_a_reading_that_was_given_up_is_written_behind():
