@@ -43,7 +43,8 @@ class SeriesNight(_Handed):
     ``number`` counts the nights of ``series``, from 1. Its drop has ``rows``; ``waited`` are pairs
     of a night and the number of its rows that had waited, the oldest first. ``boundaries`` are
     those of the nights before, as `SeriesBoundaries` writes them; ``refit``: a person asked for new
-    ones. ``policies``: those under which the rows of the drop came, as JSON.
+    ones. ``policies``: those under which the rows of the drop came, as JSON. ``arrivals``: pairs of
+    a night whose rows had waited and the signature of what the catalogue said of their arrival.
     """
 
     series: str
@@ -53,6 +54,7 @@ class SeriesNight(_Handed):
     boundaries: Mapping[str, Any] | None = None
     refit: bool = False
     policies: Sequence[Mapping[str, Any]] | None = None
+    arrivals: Sequence[tuple[int, str]] = ()
 
 
 @dataclass(frozen=True)

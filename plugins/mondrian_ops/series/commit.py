@@ -48,7 +48,7 @@ def committed(job: Job, run: Run, report: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _intend(job: Job, run: Run, night: SeriesNight, report: Mapping[str, Any]) -> None:
-    written = _write_waiting(run, night)
+    written = _write_waiting(job, run, night)
     rows = report["rows"]
     outcome = nights.Concluded(
         rows["published"], rows["suppressed"], written, _figures(run, report)
@@ -111,14 +111,17 @@ def _conclude(job: Job, run: Run, night: SeriesNight, report: Mapping[str, Any])
     waiting.remove_used(night.series, night.number, files)
 
 
-def _write_waiting(run: Run, night: SeriesNight) -> list[history.Waiting]:
+def _write_waiting(job: Job, run: Run, night: SeriesNight) -> list[history.Waiting]:
     """Write the rows that wait after the night."""
     counts = waiting_in(run)
     if not counts:
         return []
     tables = (run.work.read_held(fragment) for fragment in _holding_fragments(run))
     file = waiting.file_of(night.series, night.number, run.work.token)
-    waiting.write(file, run.schema, tables)
+    tonight = nights.came_of(night, job)
+    arrivals = {**dict(night.arrivals), night.number: str(tonight.signature)}
+    kept = {origin: arrivals[origin] for origin, _ in counts if origin in arrivals}
+    waiting.write(file, run.schema, tables, kept)
     return [history.Waiting(origin, rows, file) for origin, rows in counts]
 
 

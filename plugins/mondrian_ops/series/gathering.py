@@ -23,7 +23,7 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, keyed_hashes, nights
 from mondrian_ops.series.naming import series_name
 from mondrian_ops.series.terms import refuse_other_types
-from mondrian_ops.series.waiting import directory_of
+from mondrian_ops.series.waiting import arrivals_in, directory_of
 from mondrian_ops.stores.files import new_file, open_file
 
 _POOL = "pool.parquet"
@@ -74,6 +74,9 @@ def _gathered(
         job = publish.check_job(job, work=work.root)
     files = dict.fromkeys(each.file for each in state.waiting)
     waiting = [_opened(file, directory_of(name)) for file in files]
+    signatures = {came.number: str(came.signature) for came in state.came}
+    for file in files:
+        _refuse_older(signatures, arrivals_in(file))
     schema = _schema_of_pool(job, drop, waiting)
     of_rows = pa.schema([each for each in schema if each.name not in HIDDEN])
     publish.check_columns(job, of_rows, work.root)
@@ -94,7 +97,9 @@ def _gathered(
         with new_file(path) as sink:
             pq.write_table(of_persons.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
-    night = SeriesNight(name, number, drop.rows, waited, state.boundaries, state.refit, policies)
+    shared = state.boundaries, state.refit
+    of_rows = [*signatures.items()]
+    night = SeriesNight(name, number, drop.rows, waited, *shared, policies, of_rows)
     pool = tables.open_table(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]
@@ -195,6 +200,19 @@ def _refuse_others(counts: Counter[int], waiting: Iterable[history.Waiting]) -> 
             "series: the files of the rows that wait are not those that the catalogue knows of; "
             "restore both from backups of the same time"
         )
+
+
+def _refuse_older(signatures: dict[int, str], kept: dict[int, str]) -> None:
+    """Raise StorageError unless the rows came as the catalogue says: ``kept`` is in their file."""
+    for number, signature in signatures.items():
+        if kept.get(number) != signature:
+            raise StorageError(
+                f"series: rows wait since night {number}, and the catalogue tells of another "
+                "arrival than their file: somebody has put back an older entry, or an earlier "
+                "version kept the rows; nothing is published; find out who may write to the "
+                "catalogue, and restore it from a backup; or begin another series with another "
+                "output, and deliver the drop of that night there"
+            )
 
 
 def _refuse_names(drop: tables.Table) -> None:

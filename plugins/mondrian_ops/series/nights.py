@@ -91,6 +91,21 @@ def ask_to_refit(output: str) -> None:
             )
 
 
+def came_of(of: SeriesNight, job: Job) -> Came:
+    """From where, and under which policies, the rows of a night's drop came, signed.
+
+    Raises StorageError where an earlier version gathered them.
+    """
+    if of.policies is None:
+        raise StorageError(
+            "series: this run began with an earlier version, which kept no policies with the rows; "
+            "nothing is published; run again from the partition task"
+        )
+    place = place_of(str(job.input))
+    came = Came(of.number, dates_in(output_of(job)), place, json.dumps(of.policies), None)
+    return came._replace(signature=signed(of.series, came))
+
+
 def intend(
     of: SeriesNight,
     job: Job,
@@ -108,15 +123,7 @@ def intend(
     StorageError if another night has become current since the rows were gathered, or this one has;
     or if a row is lost or there twice.
     """
-    token = work.token
-    if of.policies is None:
-        raise StorageError(
-            "series: this run began with an earlier version, which kept no policies with the rows; "
-            "nothing is published; run again from the partition task"
-        )
-    output, place = output_of(job), place_of(str(job.input))
-    came = Came(of.number, dates_in(output), place, json.dumps(of.policies), None)
-    came = came._replace(signature=signed(of.series, came))
+    token, output, came = work.token, output_of(job), came_of(of, job)
     with catalogue.current().writing() as connection:
         _take_back(connection, token)
         if connection.execute(sa.select(night.c.id).where(night.c.token == token)).first():

@@ -11,8 +11,9 @@ attempt that lost.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import pyarrow as pa
@@ -20,10 +21,11 @@ import pyarrow.parquet as pq
 
 from mondrian_ops import catalogue, stores
 from mondrian_ops.stores.access_policy import check_writing
-from mondrian_ops.stores.files import make_private, new_file, remove_file
+from mondrian_ops.stores.files import make_private, new_file, open_file, remove_file
 from mondrian_ops.stores.locations import WAITING
 from mondrian_ops.stores.store import store_of
 
+_ARRIVALS = b"mondrian_ops:arrivals"
 _NAME = re.compile(r"(\d{6})-[0-9a-f]+\.parquet")
 _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
 
@@ -45,9 +47,16 @@ def is_file_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None or _UNFINISHED.fullmatch(name) is not None
 
 
-def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write rows that wait, flushed to disk, as a whole or not at all."""
+def write(
+    file: str, schema: pa.Schema, tables: Iterable[pa.Table], arrivals: Mapping[int, str]
+) -> None:
+    """Write rows that wait, flushed to disk, as a whole or not at all.
+
+    ``arrivals``: the signature of how the rows of each night came. Whoever can write to the
+    database only can put back an older row of the night, but not an older signature here.
+    """
     check_writing(file)
+    schema = schema.with_metadata({_ARRIVALS: json.dumps(arrivals)})
     directory = file.rpartition("/")[0]
     for each in (directory.rpartition("/")[0], directory):
         with suppress(FileExistsError):
@@ -57,6 +66,13 @@ def write(file: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
         for table in tables:
             writer.write_table(table)
     store_of(file).keep_file(file, 3)  # or a power failure loses the name of the file
+
+
+def arrivals_in(file: str) -> dict[int, str]:
+    """The signatures that :func:`write` has kept with the rows; of earlier versions none."""
+    with open_file(file) as source:
+        kept = (pq.read_schema(source).metadata or {}).get(_ARRIVALS, b"{}")
+    return {int(number): signature for number, signature in json.loads(kept).items()}
 
 
 def remove_used(series: str, number: int, files: Iterable[str]) -> None:

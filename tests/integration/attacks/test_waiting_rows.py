@@ -23,6 +23,7 @@ from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
 from mondrian_ops.errors import ApprovalError, JobError, StorageError
 from mondrian_ops.job.job import Job
+from mondrian_ops.series.waiting import arrivals_in
 from nights import silent
 from task_runs import TaskRun
 from waiting_questions import Airflow, installed
@@ -60,6 +61,10 @@ class Clinic:
         file = self.folder / "policies.json"
         file.write_text(json.dumps({"unmatched": unmatched, "policies": held}))
         self._patch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(file))
+
+    def begin_again(self) -> None:
+        """The next night is the first one once more."""
+        self._nights = 0
 
     def without_policies(self) -> None:
         self._patch.delenv("AIRFLOW__MONDRIAN_OPS__POLICIES")
@@ -241,6 +246,34 @@ def test_nor_taken_from_another_night_or_removed(clinic: Clinic, statement: str)
     with pytest.raises(StorageError, match="do not carry the catalogue's signature"):
         clinic.night("visitors", 100, output=output, **weaker())
     assert clinic.published() == []
+
+
+def test_nor_put_back_as_they_were_in_an_earlier_try_of_the_night(clinic: Clinic) -> None:
+    """Which the key has signed: the night was run before the policy was there."""
+    clinic.decree(None, None)
+    clinic.night("patients", 30)
+    change("CREATE TABLE older AS SELECT policies, signature, label, input FROM night")
+    change("DELETE FROM waiting", "DELETE FROM night", "DELETE FROM series")
+    clinic.begin_again()
+    clinic.decree(STRICT)
+    clinic.night("patients", 30)
+    change("UPDATE night SET (policies, signature, label, input) = (SELECT * FROM older)")
+    clinic.decree(None, None)
+    with pytest.raises(
+        StorageError, match="another arrival than their file: somebody has put back"
+    ):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+
+
+def test_signatures_stay_with_rows_that_wait_for_many_nights(clinic: Clinic) -> None:
+    clinic.night("patients", 30)
+    clinic.night("visitors", 10)
+    (file,) = clinic.folder.rglob(".mondrian_waiting/*/*.parquet")
+    with sqlite3.connect(os.environ["MONDRIAN_OPS_CATALOGUE"]) as database:
+        signed = dict(database.execute("SELECT number, signature FROM night").fetchall())
+    assert arrivals_in(str(file)) == signed
+    assert clinic.night("visitors", 100)["rows"]["published"] == 140
 
 
 @pytest.mark.parametrize(
