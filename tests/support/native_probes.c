@@ -43,10 +43,10 @@ MO_API void probe_numbers(const probe *on, int32_t *numbers) {
   write_numbers(on->rows.whole, &on->rows.packed.of, numbers);
 }
 
-/* Leave counts that are not those of any node. */
-MO_API void probe_poison(probe *on, int64_t codes, int64_t with) {
-  for (int64_t s = 0; s < codes; s++)
-    on->rows.work.left_counts[s] = on->rows.work.right_counts[s] = with;
+static int64_t left_in(const mo_tally *tally) {
+  int64_t left = (tally->total != 0) + (tally->distinct != 0);
+  for (int64_t s = 0; s < tally->codes; s++) left += tally->counts[s] != 0;
+  return left;
 }
 
 /* Whether what has to be zero between uses is zero. */
@@ -55,6 +55,7 @@ MO_API int probe_is_clean(const probe *on) {
   int64_t codes = most_codes(of->first, of->attributes), left = 0;
   for (int64_t v = 0; v < codes; v++) left += on->rows.work.histogram[v] != 0;
   for (int64_t word = 0; word <= codes / 64; word++) left += on->rows.work.bits[word] != 0;
+  left += left_in(&on->rows.work.left_tally) + left_in(&on->rows.work.right_tally);
   return left == 0;
 }
 

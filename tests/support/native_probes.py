@@ -119,10 +119,6 @@ class Opened:
         _call("numbers", self._probe, _address(found), result=None)
         return found.tolist()
 
-    def poison(self, codes: int) -> None:
-        """Leave sensitive counts of something else, as an earlier use may."""
-        _call("poison", self._probe, _INT(codes), _INT(7), result=None)
-
     def is_clean(self) -> bool:
         """Whether the working memory that has to be zero between uses is."""
         return bool(_call("is_clean", self._probe, result=ctypes.c_int))

@@ -80,43 +80,74 @@ typedef struct {
   const int64_t *near_first; /* (criteria + 1,) */
 } mo_criteria;
 
-/* class_criteria.c: whether total rows with these sensitive counts (codes,), of which distinct
- * are not zero, satisfy criterion j. surplus and deficit (nodes of its hierarchy,) are working
- * memory. */
-int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
-              int64_t j, double *surplus, double *deficit);
-
-/* near_values.c: working memory to sort the distinct sensitive codes of some rows. */
-typedef struct {
-  int32_t *listed; /* the distinct codes */
-  int32_t *others; /* working memory of sort_codes */
-} mo_code_list;
-
-/* near_values.c: lists of at most codes; returns MO_DONE or MO_NO_MEMORY; free_code_list is called
- * in either case. */
-int allocate_code_list(mo_code_list *list, int64_t codes);
-void free_code_list(mo_code_list *list);
-void sort_codes(mo_code_list *list, int64_t count);
-int is_spread(int64_t most, int64_t counted, double level);
-int spread_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
-                     const mo_criteria *criteria, int64_t j, mo_code_list *list);
-
-/* The same for Python: 1 or 0, or MO_NO_MEMORY. */
-MO_API int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
-                        const mo_criteria *criteria, int64_t j);
-
-/* Memory to count the sensitive values of a class in. */
+/* The sensitive values of some rows, counted for one criterion: count_rows for each row, then
+ * counted_satisfy, which empties the tally.
+ *
+ * Rows with the codes 2, 0, 2 have the counts {1, 0, 2}, the total 3, and list 2, 0. The list
+ * leads back to the counts that are not zero: there may be as many codes as persons. */
 typedef struct {
   int64_t codes; /* of the criterion that has most of them; 1 without criteria */
-  int64_t *counts; /* (codes,), zero between classes */
-  double *surplus; /* (nodes of the largest sensitive hierarchy,) */
+  int64_t *counts; /* (codes,), zero between groups of rows */
+  int64_t total, distinct; /* rows counted, and codes; zero likewise */
+  int32_t *listed; /* the distinct codes, and room for one */
+  int32_t *others; /* working memory of sort_codes */
+  double *surplus; /* (nodes of the largest sensitive hierarchy,): working memory */
   double *deficit;
-  mo_code_list list; /* NULL without MO_NEAR */
 } mo_tally;
 
-/* class_criteria.c: returns MO_DONE or MO_NO_MEMORY; free_tally is called in either case. */
-int allocate_tally(mo_tally *tally, const mo_criteria *criteria);
+/* class_criteria.c: to count at most so many rows at a time; returns MO_DONE or MO_NO_MEMORY;
+ * free_tally is called in either case. */
+int allocate_tally(mo_tally *tally, const mo_criteria *criteria, int64_t rows);
 void free_tally(mo_tally *tally);
+
+/* Counts rows of a sensitive code. A code is listed when its count leaves zero; until then the
+ * next one is written over it, so that no branch can be mispredicted. */
+ALWAYS_INLINE void count_rows(mo_tally *tally, int64_t code, int64_t rows) {
+  tally->listed[tally->distinct] = (int32_t)code;
+  tally->distinct += tally->counts[code] == 0 && rows > 0;
+  tally->counts[code] += rows;
+  tally->total += rows;
+}
+
+/* Completes a tally whose counts alone were written; where codes are few, this is faster than
+ * count_rows for every row. */
+static inline void list_counts(mo_tally *tally, int64_t codes) {
+  for (int64_t code = 0; code < codes; code++) {
+    int64_t rows = tally->counts[code];
+    tally->listed[tally->distinct] = (int32_t)code;
+    tally->distinct += rows > 0;
+    tally->total += rows;
+  }
+}
+
+/* class_criteria.c: whether the rows counted satisfy criterion j; may sort the list. */
+int tally_satisfies(mo_tally *tally, const mo_criteria *criteria, int64_t j);
+
+/* Empties a tally of which the first distinct codes of the list may have been counted. */
+static inline void forget(mo_tally *tally, int64_t distinct) {
+  for (int64_t i = 0; i < distinct; i++) tally->counts[tally->listed[i]] = 0;
+  tally->total = tally->distinct = 0;
+}
+
+/* tally_satisfies of a tally that is empty afterwards. */
+static inline int counted_satisfy(mo_tally *tally, const mo_criteria *criteria, int64_t j) {
+  int holds = tally_satisfies(tally, criteria, j);
+  forget(tally, tally->distinct);
+  return holds;
+}
+
+/* near_values.c */
+void sort_codes(mo_tally *tally);
+int is_spread(int64_t most, int64_t counted, double level);
+int spread_satisfies(mo_tally *tally, const mo_criteria *criteria, int64_t j);
+
+/* class_criteria.c: the same of counts (codes of the criterion,) in a table; tally: for its
+ * working memory. */
+int counts_satisfy(const int64_t *counts, const mo_criteria *criteria, int64_t j,
+                   const mo_tally *tally);
+
+/* The same for Python: 1 or 0, or MO_NO_MEMORY. */
+MO_API int mo_satisfies(const int64_t *counts, const mo_criteria *criteria, int64_t j);
 
 /* classes.c: class i is the rows index[starts[i]] to index[starts[i + 1]], the last one ends with
  * index. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */

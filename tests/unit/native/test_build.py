@@ -16,7 +16,7 @@ from mondrian_ops.native import build
 from servers.needs import needs
 
 SOURCES = Path(build.__file__).parent
-KERNEL, NO_KERNEL = "mo_satisfies", "satisfies"
+KERNEL, NO_KERNEL = "mo_satisfies", "tally_satisfies"
 needs_zig = pytest.mark.usefixtures("zig")
 
 

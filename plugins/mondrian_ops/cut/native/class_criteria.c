@@ -97,8 +97,10 @@ static int64_t most_near(const int64_t *counts, int64_t first, int64_t codes,
   return most;
 }
 
-int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_criteria *criteria,
-              int64_t j, double *surplus, double *deficit) {
+/* Whether total rows with these counts (codes,), of which distinct are not zero, satisfy a
+ * criterion. */
+static int satisfies(const int64_t *counts, int64_t total, int64_t distinct,
+                     const mo_criteria *criteria, int64_t j, const mo_tally *memory) {
   int64_t first = criteria->uncounted[j], codes = criteria->codes[j];
   double level = criteria->level[j];
   if (criteria->kind[j] == MO_DISTINCT)
@@ -112,73 +114,75 @@ int satisfies(const int64_t *counts, int64_t total, int64_t distinct, const mo_c
     const int32_t *near_end = criteria->near_end + criteria->near_first[j];
     return is_spread(most_near(counts, first, codes, near_end), counted, level);
   }
-  return distance(counts, total, criteria, j, surplus, deficit) <= level + TOLERANCE;
+  return distance(counts, total, criteria, j, memory->surplus, memory->deficit) <=
+         level + TOLERANCE;
 }
 
-int allocate_tally(mo_tally *tally, const mo_criteria *criteria) {
-  int64_t codes = 1, nodes = 1, listed = 0;
+int tally_satisfies(mo_tally *tally, const mo_criteria *criteria, int64_t j) {
+  if (criteria->kind[j] == MO_NEAR) return spread_satisfies(tally, criteria, j);
+  return satisfies(tally->counts, tally->total, tally->distinct, criteria, j, tally);
+}
+
+int counts_satisfy(const int64_t *counts, const mo_criteria *criteria, int64_t j,
+                   const mo_tally *tally) {
+  int64_t total = 0, distinct = 0;
+  for (int64_t code = 0; code < criteria->codes[j]; code++) {
+    total += counts[code];
+    distinct += counts[code] > 0;
+  }
+  return satisfies(counts, total, distinct, criteria, j, tally);
+}
+
+int allocate_tally(mo_tally *tally, const mo_criteria *criteria, int64_t rows) {
+  int64_t codes = 1, nodes = 1, sorted = 0;
   for (int64_t j = 0; j < criteria->count; j++) {
     int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
     if (criteria->codes[j] > codes) codes = criteria->codes[j];
     if (tree > nodes) nodes = tree;
-    if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > listed) listed = criteria->codes[j];
+    if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > sorted) sorted = criteria->codes[j];
   }
+  int64_t listed = codes < rows ? codes : rows;
+  memset(tally, 0, sizeof *tally);
   tally->codes = codes;
   tally->counts = zeros(codes, sizeof *tally->counts);
+  tally->listed = zeros(listed + 1, sizeof *tally->listed);
+  tally->others = zeros(sorted > 0 ? listed + 1 : 0, sizeof *tally->others);
   tally->surplus = zeros(nodes, sizeof *tally->surplus);
   tally->deficit = zeros(nodes, sizeof *tally->deficit);
-  int status = allocate_code_list(&tally->list, listed);
-  return tally->counts && tally->surplus && tally->deficit ? status : MO_NO_MEMORY;
+  int found = tally->counts && tally->listed && tally->others && tally->surplus && tally->deficit;
+  return found ? MO_DONE : MO_NO_MEMORY;
 }
 
 void free_tally(mo_tally *tally) {
   free(tally->counts);
+  free(tally->listed);
+  free(tally->others);
   free(tally->surplus);
   free(tally->deficit);
-  free_code_list(&tally->list);
 }
 
-int mo_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
-                 const mo_criteria *criteria, int64_t j) {
+int mo_satisfies(const int64_t *counts, const mo_criteria *criteria, int64_t j) {
   mo_tally tally;
-  int found = allocate_tally(&tally, criteria);
-  if (found == MO_DONE)
-    found = satisfies(counts, total, distinct, criteria, j, tally.surplus, tally.deficit);
+  int found = allocate_tally(&tally, criteria, 0);
+  if (found == MO_DONE) found = counts_satisfy(counts, criteria, j, &tally);
   free_tally(&tally);
   return found;
-}
-
-static int satisfies_criterion(const int32_t *index, int64_t start, int64_t stop,
-                               const int32_t *codes, const int64_t *rows, int64_t total,
-                               const mo_criteria *criteria, int64_t j, mo_tally *tally) {
-  int64_t *counts = tally->counts, distinct = 0;
-  int near = criteria->kind[j] == MO_NEAR;
-  for (int64_t i = start; i < stop; i++) {
-    int32_t s = codes[index[i]];
-    if (near && counts[s] == 0) tally->list.listed[distinct] = s;
-    distinct += counts[s] == 0;
-    counts[s] += rows[index[i]];
-  }
-  int holds = near
-                  ? spread_satisfies(counts, total, distinct, criteria, j, &tally->list)
-                  : satisfies(counts, total, distinct, criteria, j, tally->surplus, tally->deficit);
-  /* There may be many codes: zero those that were counted. */
-  for (int64_t i = start; i < stop; i++) counts[codes[index[i]]] = 0;
-  return holds;
 }
 
 int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
                       const int32_t *sensitive, int64_t combinations, const int64_t *rows,
                       const mo_criteria *criteria, uint8_t *holds) {
   mo_tally tally;
-  int status = allocate_tally(&tally, criteria);
+  int status = allocate_tally(&tally, criteria, length);
   for (int64_t i = 0; i < groups && status == MO_DONE && !stopped(); i++) {
     int64_t start = starts[i], stop = i + 1 < groups ? starts[i + 1] : length, total = 0;
     for (int64_t at = start; at < stop; at++) total += rows[index[at]];
     int found = total >= criteria->k;
     for (int64_t j = 0; j < criteria->count && found; j++) {
       const int32_t *codes = sensitive + criteria->column[j] * combinations;
-      found = satisfies_criterion(index, start, stop, codes, rows, total, criteria, j, &tally);
+      for (int64_t at = start; at < stop; at++)
+        count_rows(&tally, codes[index[at]], rows[index[at]]);
+      found = counted_satisfy(&tally, criteria, j);
     }
     holds[i] = (uint8_t)found;
   }

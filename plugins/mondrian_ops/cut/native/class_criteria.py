@@ -124,7 +124,7 @@ def _check_runs(starts: list[int], stop: int, what: str) -> None:
 
 _POINTER, _INTEGER, _CRITERIA = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(CriteriaStruct)
 
-_satisfies = function("mo_satisfies", _POINTER, _INTEGER, _INTEGER, _CRITERIA, _INTEGER)
+_satisfies = function("mo_satisfies", _POINTER, _CRITERIA, _INTEGER)
 _groups_satisfy = function(
     "mo_groups_satisfy",
     *(_POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, _CRITERIA, _POINTER),
@@ -143,7 +143,7 @@ def satisfies(counts: Ints, criteria: Criteria, j: int) -> bool:
         raise ValueError(f"j: must be from 0 to less than {len(criteria.kind)}, got {j}")
     where = address(counts, np.int64, int(criteria.codes[j]), what="counts")
     check_rows(counts)
-    return bool(_satisfies(where, int(counts.sum()), np.count_nonzero(counts), made, j))
+    return bool(_satisfies(where, made, j))
 
 
 def groups_satisfy(

@@ -90,7 +90,7 @@ typedef struct {
   const mo_criteria *criteria;
   mo_policy policy;
   int64_t codes, most_codes; /* of an attribute; of any column */
-  void *memory; /* of all that follows but list and near */
+  void *memory; /* of the arrays that follow */
   int64_t *histogram; /* (codes,), zero between uses */
   uint64_t *bits; /* (codes / 64,), likewise; of sensitive codes, too */
   uint64_t *with; /* (codes,), likewise: which rows of a node of at most WORD_BITS have a code */
@@ -113,12 +113,11 @@ typedef struct {
   double *widening; /* (attributes + 1, group rows): the loss that a row adds to the group, by
                        attribute; last the sums */
   uint8_t *taken; /* (group rows,): which rows joined the group */
-  int64_t *left_counts, *right_counts; /* (sensitive codes,) */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
-  double *surplus, *deficit; /* (nodes of a sensitive hierarchy,) */
-  mo_code_list list; /* of MO_NEAR only: the distinct codes of a node */
-  stretches near; /* likewise */
+  mo_tally left_tally,
+      right_tally; /* of the sides of a cut, or of one group of rows; empty between uses */
+  stretches near; /* of MO_NEAR only */
 } workspace;
 
 /* Rows start to stop of a node. */

@@ -187,23 +187,14 @@ static double score_of(node here, int32_t a, int64_t d, int64_t count, workspace
 /* Which points are valid */
 
 /* Whether rows first to last of work->order are k or more, and satisfy every criterion. */
-static int part_satisfies(node here, int64_t first, int64_t last, workspace *work, parts *own) {
+static int part_satisfies(node here, int64_t first, int64_t last, workspace *work) {
   const mo_criteria *criteria = work->criteria;
   if (last - first < criteria->k) return 0;
   for (int64_t j = 0; j < criteria->count; j++) {
     field value = sensitive_field(work->layout, criteria->column[j]);
-    int64_t distinct = 0, total = last - first;
-    int near = criteria->kind[j] == MO_NEAR;
-    for (int64_t i = first; i < last; i++) {
-      int64_t s = ordered_code(here, i, value, work);
-      if (near && own->counts[s] == 0) work->list.listed[distinct] = (int32_t)s;
-      distinct += own->counts[s]++ == 0;
-    }
-    int holds =
-        near ? spread_satisfies(own->counts, total, distinct, criteria, j, &work->list)
-             : satisfies(own->counts, total, distinct, criteria, j, work->surplus, work->deficit);
-    for (int64_t i = first; i < last; i++) own->counts[ordered_code(here, i, value, work)] = 0;
-    if (!holds) return 0;
+    for (int64_t i = first; i < last; i++)
+      count_rows(&work->left_tally, ordered_code(here, i, value, work), 1);
+    if (!counted_satisfy(&work->left_tally, criteria, j)) return 0;
   }
   return 1;
 }
@@ -216,12 +207,11 @@ static int64_t keep_points(node here, int64_t count, workspace *work, parts *own
   int64_t kept = 0, first = 0;
   for (int64_t p = 0; p < count; p++) {
     int64_t last = work->below[own->point[p]];
-    if (!part_satisfies(here, first, last, work, own)) continue;
+    if (!part_satisfies(here, first, last, work)) continue;
     own->point[kept++] = own->point[p];
     first = last;
   }
-  while (kept > 0 &&
-         !part_satisfies(here, work->below[own->point[kept - 1]], here.count, work, own))
+  while (kept > 0 && !part_satisfies(here, work->below[own->point[kept - 1]], here.count, work))
     kept--;
   return kept;
 }

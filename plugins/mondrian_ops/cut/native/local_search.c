@@ -122,60 +122,20 @@ static double loss_with(const search *among, int64_t c, int32_t a, int32_t out, 
   return width(of, a, low, high, 2);
 }
 
-/* Zeroes counts before a class is counted: where there may be many codes, such as persons, only
- * its own and the missing one. */
-static void forget(int64_t *counts, field value, const search *among, int64_t c, int32_t new,
-                   int64_t j) {
-  const mo_criteria *criteria = among->work->criteria;
-  int64_t stride = among->work->layout->stride;
-  if (criteria->kind[j] != MO_DISTINCT && criteria->kind[j] != MO_NEAR) {
-    memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
-    return;
-  }
-  const int32_t *members = members_of(among, c);
-  counts[0] = 0;
-  for (int64_t i = 0; i < among->size[c]; i++)
-    counts[code_of(among->here.rows + members[i] * stride, value)] = 0;
-  if (new != NOBODY) counts[code_of(among->here.rows + new * stride, value)] = 0;
-}
-
-/* Whether a class without the row out, with the row new, satisfies criterion j, an MO_NEAR; its
- * counts are zero. */
-static int class_is_spread(const search *among, int64_t c, int32_t out, int32_t new, int64_t j) {
-  workspace *work = among->work;
-  field value = sensitive_field(work->layout, work->criteria->column[j]);
-  const int32_t *members = members_of(among, c);
-  int64_t *counts = work->left_counts, distinct = 0, total = 0;
-  for (int64_t i = 0; i <= among->size[c]; i++) {
-    int32_t member = i < among->size[c] ? members[i] : new;
-    if (member == out || member == NOBODY) continue;
-    int64_t s = code_of(among->here.rows + member * work->layout->stride, value);
-    if (counts[s]++ == 0) work->list.listed[distinct++] = (int32_t)s;
-    total++;
-  }
-  return spread_satisfies(counts, total, distinct, work->criteria, j, &work->list);
-}
-
 /* Whether a class without the row out, with the row new, satisfies every criterion. */
 static int class_satisfies(const search *among, int64_t c, int32_t out, int32_t new) {
   workspace *work = among->work;
   const mo_criteria *criteria = work->criteria;
-  int64_t stride = work->layout->stride, *counts = work->left_counts;
-  int64_t total = among->size[c] - (out != NOBODY) + (new != NOBODY);
+  const int32_t *members = members_of(among, c);
   for (int64_t j = 0; j < criteria->count; j++) {
     field value = sensitive_field(work->layout, criteria->column[j]);
-    const int32_t *members = members_of(among, c);
-    int64_t distinct = 0;
-    forget(counts, value, among, c, new, j);
-    if (criteria->kind[j] == MO_NEAR) {
-      if (!class_is_spread(among, c, out, new, j)) return 0;
-      continue;
+    for (int64_t i = 0; i <= among->size[c]; i++) {
+      int32_t member = i < among->size[c] ? members[i] : new;
+      if (member == out || member == NOBODY) continue;
+      count_rows(&work->left_tally,
+                 code_of(among->here.rows + member * work->layout->stride, value), 1);
     }
-    for (int64_t i = 0; i < among->size[c]; i++)
-      if (members[i] != out)
-        distinct += counts[code_of(among->here.rows + members[i] * stride, value)]++ == 0;
-    if (new != NOBODY) distinct += counts[code_of(among->here.rows + new * stride, value)]++ == 0;
-    if (!satisfies(counts, total, distinct, criteria, j, work->surplus, work->deficit)) return 0;
+    if (!counted_satisfy(&work->left_tally, criteria, j)) return 0;
   }
   return 1;
 }

@@ -135,14 +135,15 @@ int members_satisfy(uint64_t members, workspace *work) {
       if (!are_spread(members, of, criteria, j)) return 0;
       continue;
     }
-    int64_t before = 0, *counts = work->left_counts;
-    memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
+    int64_t before = 0;
+    mo_tally tally = work->left_tally; /* in registers, unlike that of the workspace */
     for (int64_t i = 0; i < of->distinct; i++) {
       int64_t below = __builtin_popcountll(members & of->at_most[i]);
-      counts[of->value[i]] = below - before;
+      count_rows(&tally, of->value[i], below - before);
       before = below;
     }
-    if (!satisfies(counts, before, 0, criteria, j, work->surplus, work->deficit)) return 0;
+    work->left_tally = tally;
+    if (!counted_satisfy(&work->left_tally, criteria, j)) return 0;
   }
   return 1;
 }

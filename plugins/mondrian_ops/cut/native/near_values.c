@@ -11,20 +11,6 @@ static const double TOLERANCE = 1e-12; /* l may be a fraction */
 
 enum { FEW = 24 }; /* codes that are sorted by insertion */
 
-int allocate_code_list(mo_code_list *list, int64_t codes) {
-  list->listed = NULL;
-  list->others = NULL;
-  if (codes == 0) return MO_DONE;
-  list->listed = zeros(codes, sizeof *list->listed);
-  list->others = zeros(codes, sizeof *list->others);
-  return list->listed && list->others ? MO_DONE : MO_NO_MEMORY;
-}
-
-void free_code_list(mo_code_list *list) {
-  free(list->listed);
-  free(list->others);
-}
-
 static void sort_few(int32_t *codes, int64_t count) {
   for (int64_t i = 1; i < count; i++) {
     int32_t code = codes[i];
@@ -42,19 +28,20 @@ static void sort_by_byte(const int32_t *from, int32_t *into, int64_t count, int 
   for (int64_t i = 0; i < count; i++) into[place[(from[i] >> shift) & 255]++] = from[i];
 }
 
-/* Sorts the first count codes of a list, which are not negative. */
-void sort_codes(mo_code_list *list, int64_t count) {
+/* Sorts the list of a tally, whose codes are not negative. */
+void sort_codes(mo_tally *tally) {
+  int64_t count = tally->distinct;
   if (count <= FEW) {
-    sort_few(list->listed, count);
+    sort_few(tally->listed, count);
     return;
   }
   int32_t greatest = 0;
-  for (int64_t i = 0; i < count; i++) greatest |= list->listed[i];
+  for (int64_t i = 0; i < count; i++) greatest |= tally->listed[i];
   for (int shift = 0; shift < 32 && greatest >> shift; shift += 8) {
-    sort_by_byte(list->listed, list->others, count, shift);
-    int32_t *sorted = list->others;
-    list->others = list->listed;
-    list->listed = sorted;
+    sort_by_byte(tally->listed, tally->others, count, shift);
+    int32_t *sorted = tally->others;
+    tally->others = tally->listed;
+    tally->listed = sorted;
   }
 }
 
@@ -63,13 +50,13 @@ int is_spread(int64_t most, int64_t counted, double level) {
   return counted > 0 && (double)most * level <= (double)counted * (1 + TOLERANCE);
 }
 
-/* satisfies, of an MO_NEAR, by the distinct codes of the rows, which are listed in any order. */
-int spread_satisfies(const int64_t *counts, int64_t total, int64_t distinct,
-                     const mo_criteria *criteria, int64_t j, mo_code_list *list) {
+/* tally_satisfies, of an MO_NEAR. */
+int spread_satisfies(mo_tally *tally, const mo_criteria *criteria, int64_t j) {
   const int32_t *near_end = criteria->near_end + criteria->near_first[j];
-  int64_t most = 0, within = 0, next = 0, i = 0;
-  sort_codes(list, distinct);
-  const int32_t *listed = list->listed;
+  const int64_t *counts = tally->counts;
+  int64_t most = 0, within = 0, next = 0, i = 0, distinct = tally->distinct, total = tally->total;
+  sort_codes(tally);
+  const int32_t *listed = tally->listed;
   if (criteria->uncounted[j] && distinct > 0 && listed[0] == 0) {
     total -= counts[0];
     next = i = 1;

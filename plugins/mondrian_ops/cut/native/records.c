@@ -184,19 +184,18 @@ int open_block(table *block, const layout *outer, int64_t rows) {
   return open_rows(block, rows);
 }
 
-/* Numbers a node's persons anew, so that tables over persons stay in the caches. */
+/* Numbers a node's persons anew, so that tables over persons stay in the caches. The counts of a
+ * tally hold the number of each person, plus one; they are zeroed again. */
 static void number_persons(table *block, node here, workspace *outer) {
   const layout *from = outer->layout;
-  int64_t column = from->sensitive - 1, stamp = ++outer->clock, found = 0;
+  int64_t column = from->sensitive - 1, found = 0, *number = outer->left_tally.counts;
   field read = sensitive_field(from, column), written = sensitive_field(&block->of, column);
   for (int64_t i = 0; i < here.count; i++) {
     int64_t person = code_of(here.rows + i * from->stride, read);
-    if (outer->left_seen[person] != stamp) {
-      outer->left_seen[person] = stamp;
-      outer->left_counts[person] = found++;
-    }
-    write_code(block->rows + i * block->of.stride, written, outer->left_counts[person]);
+    if (number[person] == 0) number[person] = ++found;
+    write_code(block->rows + i * block->of.stride, written, number[person] - 1);
   }
+  for (int64_t i = 0; i < here.count; i++) number[code_of(here.rows + i * from->stride, read)] = 0;
 }
 
 /* Codes attribute a of a node anew: its distinct codes become 1, 2, ... in order, 0 stays the

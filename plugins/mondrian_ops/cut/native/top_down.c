@@ -136,21 +136,8 @@ static int64_t group_by_node(search *s, int64_t a, int64_t start, int64_t stop,
 static int satisfies_criterion(search *s, int64_t j, int64_t start, int64_t stop) {
   packed_column column = column_of(s->combinations, s->forest->attributes + s->criteria->column[j]);
   const int64_t *rows = s->combinations->rows;
-  mo_tally *tally = &s->tally;
-  int64_t *counts = tally->counts, total = 0, distinct = 0;
-  int near = s->criteria->kind[j] == MO_NEAR;
-  for (int64_t i = start; i < stop; i++) {
-    int64_t code = code_in(column, i);
-    if (near && counts[code] == 0) tally->list.listed[distinct] = (int32_t)code;
-    distinct += counts[code] == 0;
-    counts[code] += rows[i];
-    total += rows[i];
-  }
-  int holds =
-      near ? spread_satisfies(counts, total, distinct, s->criteria, j, &tally->list)
-           : satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
-  for (int64_t i = start; i < stop; i++) counts[code_in(column, i)] = 0;
-  return holds;
+  for (int64_t i = start; i < stop; i++) count_rows(&s->tally, code_in(column, i), rows[i]);
+  return counted_satisfy(&s->tally, s->criteria, j);
 }
 
 /* Whether a class of these combinations satisfies every criterion on sensitive columns. */
@@ -173,16 +160,6 @@ static void fill_table(search *s, int64_t a, int64_t sensitive, int64_t start, i
     table[place[below[code_in(own, i)]] + code_in(other, i)] += rows[i];
 }
 
-static int child_satisfies(search *s, int64_t j, const int64_t *counts) {
-  mo_tally *tally = &s->tally;
-  int64_t total = 0, distinct = 0;
-  for (int64_t code = 0; code < tally->codes; code++) {
-    total += counts[code];
-    distinct += counts[code] > 0;
-  }
-  return satisfies(counts, total, distinct, s->criteria, j, tally->surplus, tally->deficit);
-}
-
 /* children_satisfy for all children in one table, without moving the combinations. */
 static int children_satisfy_by_table(search *s, int64_t a, int64_t start, int64_t stop,
                                      int64_t found) {
@@ -191,7 +168,7 @@ static int children_satisfy_by_table(search *s, int64_t a, int64_t start, int64_
   for (int64_t j = 0; j < s->criteria->count; j++) {
     fill_table(s, a, s->forest->attributes + s->criteria->column[j], start, stop, found);
     for (int64_t g = 0; g < found; g++)
-      if (!child_satisfies(s, j, s->table + g * codes)) return 0;
+      if (!counts_satisfy(s->table + g * codes, s->criteria, j, &s->tally)) return 0;
   }
   return 1;
 }
@@ -386,7 +363,7 @@ static int64_t most_classes(const mo_combinations *combinations, int64_t k) {
 
 static int allocate(search *s) {
   int64_t nodes = s->forest->nodes, codes = s->forest->first[s->forest->attributes];
-  int status = allocate_tally(&s->tally, s->criteria);
+  int status = allocate_tally(&s->tally, s->criteria, s->combinations->count);
   s->below = zeros(codes, sizeof *s->below);
   s->opened = zeros(nodes, sizeof *s->opened);
   s->valid = zeros(nodes, sizeof *s->valid);

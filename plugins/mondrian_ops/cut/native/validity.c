@@ -25,59 +25,26 @@ static int both_diverse(node here, cut tried, int64_t column, int64_t first, dou
   return 0;
 }
 
+/* Whether both sides of a cut satisfy criterion j. */
 static int sides_satisfy(node here, cut tried, int64_t j, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   field side = of->column[tried.attribute], value = sensitive_field(of, criteria->column[j]);
   uint64_t span = (uint64_t)(tried.high - tried.low);
-  size_t bytes = (size_t)criteria->codes[j] * sizeof *work->left_counts;
-  int64_t below = 0;
-  memset(work->left_counts, 0, bytes);
-  memset(work->right_counts, 0, bytes);
+  mo_tally *tally[2] = {&work->right_tally, &work->left_tally}; /* by whether a row goes left */
+  int64_t codes = criteria->codes[j], *counts[2] = {tally[0]->counts, tally[1]->counts};
+  int few = codes <= here.count;
   for (int64_t i = 0; i < here.count; i++) {
     const unsigned char *record = here.rows + i * of->stride;
     int goes_left = (uint64_t)(code_of(record, side) - tried.low) <= span;
-    (goes_left ? work->left_counts : work->right_counts)[code_of(record, value)]++;
-    below += goes_left;
+    if (few) counts[goes_left][code_of(record, value)]++;
+    else count_rows(tally[goes_left], code_of(record, value), 1);
   }
-  return satisfies(work->left_counts, below, 0, criteria, j, work->surplus, work->deficit) &&
-         satisfies(work->right_counts, here.count - below, 0, criteria, j, work->surplus,
-                   work->deficit);
-}
-
-/* Zeroes counts (codes,) before the values of a node are counted for criterion j.
- *
- * Distinct and near values are counted by reading the counts of the node's own values and of the
- * missing one only. Where there are many codes, such as persons, only those are zeroed. */
-static void forget(int64_t *counts, node here, int64_t j, workspace *work) {
-  const layout *of = work->layout;
-  const mo_criteria *criteria = work->criteria;
-  int of_own_values = criteria->kind[j] == MO_DISTINCT || criteria->kind[j] == MO_NEAR;
-  if (!of_own_values || criteria->codes[j] <= here.count) {
-    memset(counts, 0, (size_t)criteria->codes[j] * sizeof *counts);
-    return;
-  }
-  field value = sensitive_field(of, criteria->column[j]);
-  counts[0] = 0;
-  for (int64_t i = 0; i < here.count; i++) counts[code_of(here.rows + i * of->stride, value)] = 0;
-}
-
-/* Whether the rows on one side of a cut satisfy criterion j, an MO_NEAR. */
-static int side_is_spread(node here, cut tried, int is_left, int64_t j, workspace *work) {
-  const layout *of = work->layout;
-  const mo_criteria *criteria = work->criteria;
-  field side = of->column[tried.attribute], value = sensitive_field(of, criteria->column[j]);
-  uint64_t span = (uint64_t)(tried.high - tried.low);
-  int64_t *counts = work->left_counts, distinct = 0, total = 0;
-  forget(counts, here, j, work);
-  for (int64_t i = 0; i < here.count; i++) {
-    const unsigned char *record = here.rows + i * of->stride;
-    if (((uint64_t)(code_of(record, side) - tried.low) <= span) != is_left) continue;
-    int64_t s = code_of(record, value);
-    if (counts[s]++ == 0) work->list.listed[distinct++] = (int32_t)s;
-    total++;
-  }
-  return spread_satisfies(counts, total, distinct, criteria, j, &work->list);
+  if (few) list_counts(tally[0], codes);
+  if (few) list_counts(tally[1], codes);
+  if (counted_satisfy(tally[1], criteria, j)) return counted_satisfy(tally[0], criteria, j);
+  forget(tally[0], tally[0]->distinct);
+  return 0;
 }
 
 /* Whether both sides of a cut satisfy every criterion on sensitive columns. */
@@ -88,43 +55,32 @@ int cut_satisfies(node here, cut tried, workspace *work) {
     return members_satisfy(left, work) && members_satisfy(here.members & ~left, work);
   }
   for (int64_t j = 0; j < criteria->count; j++) {
-    int holds;
-    if (criteria->kind[j] == MO_DISTINCT)
-      holds = both_diverse(here, tried, criteria->column[j], criteria->uncounted[j],
-                           criteria->level[j], work);
-    else if (criteria->kind[j] == MO_NEAR)
-      holds = side_is_spread(here, tried, 1, j, work) && side_is_spread(here, tried, 0, j, work);
-    else holds = sides_satisfy(here, tried, j, work);
+    int holds = criteria->kind[j] == MO_DISTINCT
+                    ? both_diverse(here, tried, criteria->column[j], criteria->uncounted[j],
+                                   criteria->level[j], work)
+                    : sides_satisfy(here, tried, j, work);
     if (!holds) return 0;
   }
   return 1;
 }
 
-/* Counts the sensitive values of a node into work->left_counts, and lists the distinct ones;
- * returns their number. */
-static int64_t list_codes(node here, int64_t j, workspace *work) {
-  field value = sensitive_field(work->layout, work->criteria->column[j]);
-  int64_t *counts = work->left_counts, distinct = 0;
-  forget(counts, here, j, work);
+/* Counts the sensitive values of a node for criterion j. */
+static void count_node(node here, int64_t j, mo_tally *tally, const workspace *work) {
+  const layout *of = work->layout;
+  field value = sensitive_field(of, work->criteria->column[j]);
+  int64_t codes = work->criteria->codes[j], *counts = tally->counts;
+  int few = codes <= here.count;
   for (int64_t i = 0; i < here.count; i++) {
-    int64_t s = code_of(here.rows + i * work->layout->stride, value);
-    if (counts[s]++ == 0) work->list.listed[distinct++] = (int32_t)s;
+    int64_t s = code_of(here.rows + i * of->stride, value);
+    if (few) counts[s]++;
+    else count_rows(tally, s, 1);
   }
-  return distinct;
+  if (few) list_counts(tally, codes);
 }
 
 static int node_satisfies(node here, int64_t j, workspace *work) {
-  const layout *of = work->layout;
-  field value = sensitive_field(of, work->criteria->column[j]);
-  int64_t *counts = work->left_counts, distinct = 0;
-  if (work->criteria->kind[j] == MO_NEAR) {
-    distinct = list_codes(here, j, work);
-    return spread_satisfies(counts, here.count, distinct, work->criteria, j, &work->list);
-  }
-  forget(counts, here, j, work);
-  for (int64_t i = 0; i < here.count; i++)
-    distinct += counts[code_of(here.rows + i * of->stride, value)]++ == 0;
-  return satisfies(counts, here.count, distinct, work->criteria, j, work->surplus, work->deficit);
+  count_node(here, j, &work->left_tally, work);
+  return counted_satisfy(&work->left_tally, work->criteria, j);
 }
 
 /* Whether the first middle rows of a node satisfy every criterion, and the others do, too. */
@@ -149,45 +105,53 @@ void order_rows(node here, int32_t a, int64_t d, workspace *work) {
 }
 
 /* Checks one criterion for all cuts in one sweep over the rows in the attribute's order: each
- * row's sensitive value moves from the right side to the left. */
+ * row's sensitive value moves from the right side to the left. The right side had all codes at
+ * first, so its list leads to all counts. */
 static void mark_by(node here, int64_t d, int64_t c, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   field value = sensitive_field(of, criteria->column[c]);
-  int64_t *left = work->left_counts, *right = work->right_counts, on_left = 0, on_right = 0;
-  forget(left, here, c, work);
-  forget(right, here, c, work);
-  for (int64_t i = 0; i < here.count; i++)
-    on_right += right[code_of(here.rows + i * of->stride, value)]++ == 0;
+  mo_tally *left = &work->left_tally, *right = &work->right_tally;
+  int64_t *on_left = left->counts, *on_right = right->counts;
+  count_node(here, c, right, work);
+  int64_t codes = right->distinct, left_codes = 0, right_codes = codes;
   for (int64_t j = 0, i = 0; j + 1 < d; j++) {
     int64_t below = work->below[j];
     for (; i < below; i++) {
       int64_t s = code_of(here.rows + (int64_t)work->order[i] * of->stride, value);
-      on_left += left[s]++ == 0;
-      on_right -= --right[s] == 0;
+      left_codes += on_left[s]++ == 0;
+      right_codes -= --on_right[s] == 0;
     }
+    left->total = below;
+    left->distinct = left_codes;
+    right->total = here.count - below;
+    right->distinct = right_codes;
     if (work->valid[j])
-      work->valid[j] =
-          satisfies(left, below, on_left, criteria, c, work->surplus, work->deficit) &&
-          satisfies(right, here.count - below, on_right, criteria, c, work->surplus, work->deficit);
+      work->valid[j] = tally_satisfies(left, criteria, c) && tally_satisfies(right, criteria, c);
   }
+  for (int64_t i = 0; i < codes; i++) on_left[right->listed[i]] = 0;
+  forget(left, 0);
+  forget(right, codes);
 }
 
-/* mark_by of an MO_NEAR: the fullest stretch of each side is known while rows move. */
+/* mark_by of an MO_NEAR: the fullest stretch of each side is known while rows move. The counts of
+ * the right tally hold where a code is in the sorted list. */
 static void mark_spread(node here, int64_t d, int64_t c, workspace *work) {
   const layout *of = work->layout;
   const mo_criteria *criteria = work->criteria;
   field value = sensitive_field(of, criteria->column[c]);
-  int64_t *place = work->right_counts, first = criteria->uncounted[c], counted[2] = {0, 0};
-  int64_t distinct = list_codes(here, c, work);
-  sort_codes(&work->list, distinct);
-  const int32_t *listed = work->list.listed;
-  clear_stretches(&work->near, listed, distinct, criteria->near_end + criteria->near_first[c]);
-  for (int64_t i = 0; i < distinct; i++) {
+  int64_t *place = work->right_tally.counts, first = criteria->uncounted[c], counted[2] = {0, 0};
+  mo_tally *whole = &work->left_tally;
+  count_node(here, c, whole, work);
+  sort_codes(whole);
+  const int32_t *listed = whole->listed;
+  clear_stretches(&work->near, listed, whole->distinct,
+                  criteria->near_end + criteria->near_first[c]);
+  for (int64_t i = 0; i < whole->distinct; i++) {
     place[listed[i]] = i;
     if (listed[i] < first) continue;
-    counted[1] += work->left_counts[listed[i]];
-    add_to_stretches(&work->near, 1, i, (int32_t)work->left_counts[listed[i]]);
+    counted[1] += whole->counts[listed[i]];
+    add_to_stretches(&work->near, 1, i, (int32_t)whole->counts[listed[i]]);
   }
   for (int64_t j = 0, i = 0; j + 1 < d; j++) {
     for (; i < work->below[j]; i++) {
@@ -202,6 +166,8 @@ static void mark_spread(node here, int64_t d, int64_t c, workspace *work) {
       work->valid[j] =
           (uint8_t)is_spread(work->near.most[side][1], counted[side], criteria->level[c]);
   }
+  for (int64_t i = 0; i < whole->distinct; i++) place[listed[i]] = 0;
+  forget(whole, whole->distinct);
 }
 
 /* Writes to work->valid[j] whether the cut above the j-th of d distinct codes, which were just

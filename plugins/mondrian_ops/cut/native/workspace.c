@@ -30,8 +30,7 @@ static void *take(arena *from, int64_t length, size_t bytes) {
 }
 
 /* Takes the arrays of a workspace of so many rows from an arena. */
-static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_t nodes,
-                        arena *from) {
+static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, arena *from) {
   const layout *of = work->layout;
   const mo_policy *policy = &work->policy;
   int64_t codes = work->codes, most = work->most_codes, attributes = of->attributes;
@@ -56,12 +55,8 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_
   TAKE(reaches, attributes);
   TAKE(widening, (attributes + 1) * group_rows);
   TAKE(taken, group_rows);
-  TAKE(left_counts, sensitive);
-  TAKE(right_counts, sensitive);
   TAKE(left_seen, sensitive);
   TAKE(right_seen, sensitive);
-  TAKE(surplus, nodes);
-  TAKE(deficit, nodes);
   TAKE(others, (rows + 1) * stride);
   TAKE(order, rows);
   TAKE(before, least_of(rows, policy->rollout_rows) * stride);
@@ -72,13 +67,9 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_
  * close_workspace frees it, whatever this returns. */
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
                    const mo_criteria *criteria, const mo_policy *policy) {
-  int64_t sensitive = 1, nodes = 1, near = 0, most = codes;
-  for (int64_t j = 0; j < criteria->count; j++) {
-    int64_t tree = criteria->parent_first[j + 1] - criteria->parent_first[j];
-    sensitive = criteria->codes[j] > sensitive ? criteria->codes[j] : sensitive;
-    nodes = tree > nodes ? tree : nodes;
+  int64_t near = 0, most = codes;
+  for (int64_t j = 0; j < criteria->count; j++)
     if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > near) near = criteria->codes[j];
-  }
   for (int64_t c = 0; c < of->attributes + of->sensitive; c++)
     most = of->column[c].codes > most ? of->column[c].codes : most;
   memset(work, 0, sizeof *work);
@@ -87,15 +78,16 @@ int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t row
   work->policy = *policy;
   work->codes = codes;
   work->most_codes = most;
+  int left = allocate_tally(&work->left_tally, criteria, rows);
+  int right = allocate_tally(&work->right_tally, criteria, rows);
+  int spread = open_stretches(&work->near, least_of(near, rows));
   arena from = {0};
-  take_arrays(work, rows, sensitive, nodes, &from);
+  take_arrays(work, rows, work->left_tally.codes, &from);
   from = (arena){.memory = zeros(1, from.used)};
   if (!from.memory) return MO_NO_MEMORY;
   work->memory = from.memory;
-  take_arrays(work, rows, sensitive, nodes, &from);
-  near = least_of(near, rows);
-  int listed = allocate_code_list(&work->list, near), opened = open_stretches(&work->near, near);
-  return listed == MO_DONE && opened == MO_DONE ? MO_DONE : MO_NO_MEMORY;
+  take_arrays(work, rows, work->left_tally.codes, &from);
+  return left == MO_DONE && right == MO_DONE && spread == MO_DONE ? MO_DONE : MO_NO_MEMORY;
 }
 
 #ifndef NDEBUG
@@ -106,6 +98,11 @@ static int is_zero(const void *memory, size_t bytes) {
   return 1;
 }
 
+static int is_empty(const mo_tally *tally) {
+  return tally->total == 0 && tally->distinct == 0 &&
+         is_zero(tally->counts, (size_t)tally->codes * sizeof *tally->counts);
+}
+
 /* Whether what is zero between uses is: whoever was stopped may have left something. */
 static int is_clean(const workspace *work) {
   size_t codes = (size_t)work->codes, most = (size_t)work->most_codes;
@@ -113,14 +110,16 @@ static int is_clean(const workspace *work) {
   return stopped() || (is_zero(work->histogram, codes * sizeof *work->histogram) &&
                        is_zero(work->bits, (most / 64 + 1) * sizeof *work->bits) &&
                        is_zero(work->with, most * sizeof *work->with) &&
-                       is_zero(work->counts, narrow * sizeof *work->counts));
+                       is_zero(work->counts, narrow * sizeof *work->counts) &&
+                       is_empty(&work->left_tally) && is_empty(&work->right_tally));
 }
 #endif
 
 void close_workspace(workspace *work) {
   assert(is_clean(work));
   free(work->memory);
-  free_code_list(&work->list);
+  free_tally(&work->left_tally);
+  free_tally(&work->right_tally);
   close_stretches(&work->near);
   memset(work, 0, sizeof *work);
 }
