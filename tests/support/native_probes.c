@@ -59,6 +59,20 @@ MO_API int probe_is_clean(const probe *on) {
   return left == 0;
 }
 
+/* present_codes.c */
+
+/* Writes the codes present of every attribute, which all are narrow: bit v for code v. */
+MO_API void probe_find_present(probe *on, uint64_t *present) {
+  const layout *of = &on->rows.packed.of;
+  find_present(on->here, &on->rows.work);
+  for (int32_t a = 0; a < of->attributes; a++)
+    present[a] = on->rows.work.present[of->column[a].offset];
+}
+
+MO_API int probe_count_few(probe *on, int32_t a, unsigned char *below) {
+  return count_few(on->here, on->rows.packed.of.column[a], below, &on->rows.work);
+}
+
 /* splitting.h */
 
 MO_API int64_t probe_tally(probe *on, int32_t a, int64_t *value, int64_t *below) {

@@ -129,6 +129,18 @@ class Opened:
         d = _call("tally", self._probe, a, _address(value), _address(below))
         return Tally(value[:d].tolist(), below[:d].tolist())
 
+    def present(self) -> list[set[int]]:
+        """The codes that are present of each attribute; of at most 64 codes each."""
+        words = np.zeros(len(self._rows.codes), np.uint64)
+        _call("find_present", self._probe, _address(words), result=None)
+        return [{v for v in range(64) if int(word) >> v & 1} for word in words]
+
+    def count_few(self, a: int) -> list[int] | None:
+        """How many rows have a code of at most 0 to 15; None where a register cannot count them."""
+        below = np.zeros(16, np.uint8)
+        counted = _call("count_few", self._probe, a, _address(below), result=ctypes.c_int)
+        return below.tolist() if counted else None
+
     def width(self, a: int = 0) -> float:
         """Loss per row of the node."""
         return float(_call("width", self._probe, a, result=_DOUBLE))

@@ -1,20 +1,36 @@
 /* The greedy cut of a node: by medians or by gain. */
 #include "splitting.h"
 
+/* Copies a record to two places; the first one may overlap it. */
+ALWAYS_INLINE void copy_twice(unsigned char *left, unsigned char *right, const unsigned char *row,
+                              size_t stride) {
+  unsigned char copy[32]; /* where the stride is known when this is compiled: registers */
+  if (stride > sizeof copy) {
+    memcpy(right, row, stride);
+    memmove(left, row, stride);
+  } else {
+    memcpy(copy, row, stride);
+    memcpy(right, copy, stride);
+    memcpy(left, copy, stride);
+  }
+}
+
+/* Each row is written to both sides, where the next one will be written over it on the side where
+ * it does not belong. */
 ALWAYS_INLINE int64_t split_by(node here, int32_t offset, int bytes, size_t stride, cut by,
                                unsigned char *others) {
   uint64_t span =
       (uint64_t)(by.high - by.low); /* codes below low wrap around, so one comparison does */
-  size_t left = 0; /* of the i rows before */
-  for (size_t i = 0; i < (size_t)here.count; i++) {
-    const unsigned char *row = here.rows + i * stride;
+  const unsigned char *stop = here.rows + (size_t)here.count * stride;
+  unsigned char *left = here.rows, *right = others;
+  for (const unsigned char *row = here.rows; row < stop; row += stride) {
     size_t goes_left = (uint64_t)(read_code(row, offset, bytes) - by.low) <= span;
-    memcpy(others + (i - left) * stride, row, stride);
-    memmove(here.rows + left * stride, row, stride);
-    left += goes_left;
+    copy_twice(left, right, row, stride);
+    left += goes_left * stride;
+    right += stride - goes_left * stride;
   }
-  memcpy(here.rows + left * stride, others, ((size_t)here.count - left) * stride);
-  return (int64_t)left;
+  memcpy(left, others, (size_t)(right - others));
+  return (left - here.rows) / (int64_t)stride;
 }
 
 ALWAYS_INLINE int64_t split_wide(node here, field at, size_t stride, cut by,
@@ -55,73 +71,127 @@ static double score_of(double gain, int64_t n, double whole, int64_t greedy) {
   return greedy == MO_WIDEST_GAIN ? gain / (double)n + whole : gain;
 }
 
-static int by_gain(int64_t greedy) { return greedy == MO_GAIN || greedy == MO_WIDEST_GAIN; }
+/* What is known of the best cut of an attribute: that there may be one; which one it is; that it
+ * satisfies every criterion. */
+enum { PROMISED, RATED, VALID };
 
 /* Writes the best cut of attribute a, which was just tallied, that leaves k rows on both sides to
- * work->best, and its score; returns the attribute's loss per row. */
-static double rate_attribute(int32_t a, int64_t d, int64_t n, int64_t greedy, int groups,
-                             workspace *work) {
-  const layout *of = work->layout;
-  int64_t k = work->criteria->k, low = 0, j;
+ * work->best; attribute -1: there is none. */
+static void write_best(int32_t a, int64_t low, int64_t j, workspace *work) {
+  work->best[a] = j < 0 ? (cut){-1, 0, 0} : (cut){a, low, work->value[j]};
+  work->known[a] = RATED;
+}
+
+/* Writes the best cut of attribute a, which was just tallied, by gain, and its score. */
+static double rate_gain(int32_t a, int64_t d, int64_t n, int64_t greedy, int groups,
+                        workspace *work) {
+  int64_t k = work->criteria->k, low = 0;
   double whole, gain;
-  if (by_gain(greedy)) {
-    j = gain_cut(a, d, n, k, NULL, &gain, &whole, work);
-    if (groups && of->kind[a] != MO_INTERVAL) {
-      int64_t first, last;
-      double more = gain_group(a, d, k, n - k, whole, &first, &last, work);
-      if (first >= 0 && more > gain) {
-        low = work->value[first];
-        j = last;
-        gain = more;
-      }
+  int64_t j = gain_cut(a, d, n, k, NULL, &gain, &whole, work);
+  if (groups && work->layout->kind[a] != MO_INTERVAL) {
+    int64_t first, last;
+    double more = gain_group(a, d, k, n - k, whole, &first, &last, work);
+    if (first >= 0 && more > gain) {
+      low = work->value[first];
+      j = last;
+      gain = more;
     }
-    work->score[a] = score_of(gain, n, whole, greedy);
-  } else {
-    j = median_cut(d, n, k, work->below, NULL);
-    whole = width(of, a, work->value[0], work->value[d - 1], d);
-    /* De Capitani di Vimercati et al. 2023, equation 1. */
-    work->score[a] = of->kind[a] == MO_INTERVAL ? whole : (double)d / of->present[a];
   }
-  if (j >= 0) work->best[a] = (cut){a, low, work->value[j]};
+  work->score[a] = score_of(gain, n, whole, greedy);
+  write_best(a, low, j, work);
   return whole;
 }
 
-/* Fills work->best, score and distinct: for each attribute the best cut that leaves k rows on
- * both sides, among ordered cuts and, if groups, those that take a group out of the middle.
- *
- * Returns the loss per row of the node; *missing: the first attribute with k missing and k
- * present values, -1: there is none. */
-double rate_attributes(node here, int64_t greedy, int groups, int32_t *missing, workspace *work) {
+/* rate_attributes by gain: the rows of every code are counted. */
+static double rate_gains(node here, int64_t greedy, int groups, workspace *work) {
   const layout *of = work->layout;
   int64_t n = here.count, k = work->criteria->k;
   double loss = 0.0;
-  *missing = -1;
   if (!here.members) count_narrow(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
     int counted = !here.members && of->column[a].codes <= WORD_BITS;
     int64_t d = counted ? tally_counted(of->column[a], work) : tally(here, a, work);
+    int64_t first = work->below[0];
     work->best[a].attribute = -1;
     work->distinct[a] = d;
-    if (d < 2) {
-      loss += width(of, a, work->value[0], work->value[0], 1);
-      continue;
-    }
-    int64_t first = work->below[0];
-    if (work->value[0] == 0 && *missing < 0 && first >= k && n - first >= k) *missing = a;
-    loss += rate_attribute(a, d, n, greedy, groups, work);
+    work->lacks[a] = d > 1 && work->value[0] == 0 && first >= k && n - first >= k;
+    loss += d < 2 ? width(of, a, work->value[0], work->value[0], 1)
+                  : rate_gain(a, d, n, greedy, groups, work);
   }
   return loss;
 }
 
+/* rate_attributes by medians: which codes are present is enough, so the best cut of an attribute
+ * is sought when it is the attribute to cut. */
+static double rate_widths(node here, workspace *work) {
+  const layout *of = work->layout;
+  double loss = 0.0;
+  if (!here.members) find_present(here, work);
+  for (int32_t a = 0; a < of->attributes; a++) {
+    int64_t d, low, high;
+    if (!here.members && of->column[a].codes <= WORD_BITS) {
+      uint64_t present = work->present[of->column[a].offset];
+      d = __builtin_popcountll(present);
+      low = __builtin_ctzll(present);
+      high = WORD_BITS - 1 - __builtin_clzll(present);
+    } else {
+      d = tally(here, a, work);
+      low = work->value[0];
+      high = work->value[d - 1];
+    }
+    double whole = width(of, a, low, high, d);
+    /* De Capitani di Vimercati et al. 2023, equation 1. */
+    work->score[a] = of->kind[a] == MO_INTERVAL ? whole : (double)d / of->present[a];
+    work->best[a].attribute = d > 1 ? a : -1;
+    work->known[a] = PROMISED;
+    work->distinct[a] = d;
+    work->lacks[a] = d > 1 && low == 0;
+    loss += whole;
+  }
+  return loss;
+}
+
+/* Fills work->best, score, distinct and lacks: for each attribute the best cut that leaves k rows
+ * on both sides, among ordered cuts and, if groups, those that take a group out of the middle.
+ *
+ * Returns the loss per row of the node. */
+double rate_attributes(node here, int64_t greedy, int groups, workspace *work) {
+  return by_gain(greedy) ? rate_gains(here, greedy, groups, work) : rate_widths(here, work);
+}
+
+/* tally of an attribute whose rows count_few counted; find_present knows its codes. */
+static int64_t tally_few(field at, const unsigned char *below, workspace *work) {
+  int64_t d = 0;
+  for (uint64_t present = work->present[at.offset]; present; present &= present - 1) {
+    int code = __builtin_ctzll(present);
+    work->value[d] = code;
+    work->below[d++] = below[code];
+  }
+  return d;
+}
+
+/* Writes the median cut of an attribute that leaves k rows on both sides. */
+static void find_median_cut(node here, int32_t a, workspace *work) {
+  field at = work->layout->column[a];
+  unsigned char below[FEW];
+  int64_t d = count_few(here, at, below, work) ? tally_few(at, below, work) : tally(here, a, work);
+  write_best(a, 0, median_cut(d, here.count, work->criteria->k, work->below, NULL), work);
+}
+
 /* The attribute of the best score that has a cut, -1: there is none. Of equal scores the one of
  * more distinct codes wins. */
-static int32_t best_attribute(const workspace *work) {
+int32_t best_attribute(const workspace *work) {
   int32_t best = -1;
+  int64_t most = 0;
+  double highest = 0.0;
   for (int32_t a = 0; a < work->layout->attributes; a++) {
-    if (work->best[a].attribute < 0) continue;
-    if (best < 0 || work->score[a] > work->score[best] ||
-        (work->score[a] == work->score[best] && work->distinct[a] > work->distinct[best]))
-      best = a;
+    double score = work->score[a];
+    int64_t distinct = work->distinct[a];
+    int better = (score > highest) | ((score == highest) & (distinct > most)) | (best < 0);
+    better &= work->best[a].attribute >= 0;
+    best = better ? a : best;
+    most = better ? distinct : most;
+    highest = better ? score : highest;
   }
   return best;
 }
@@ -137,7 +207,8 @@ static void find_valid_cut(node here, int32_t a, int64_t greedy, workspace *work
   } else {
     j = median_cut(d, n, k, work->below, work->valid);
   }
-  work->best[a] = j < 0 ? (cut){-1, 0, 0} : (cut){a, 0, work->value[j]};
+  write_best(a, 0, j, work);
+  work->known[a] = VALID;
 }
 
 /* The greedy cut of a node (attribute -1: the node is final), and its loss per row.
@@ -146,19 +217,16 @@ static void find_valid_cut(node here, int32_t a, int64_t greedy, workspace *work
  * an attribute breaks a criterion, its best ordered cut that satisfies all takes its place; a
  * node is final only when no attribute has a valid cut. */
 cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *work) {
-  int32_t attributes = work->layout->attributes, missing;
-  *loss = rate_attributes(here, greedy, groups, &missing, work);
-  if (missing >= 0 && greedy != MO_BALANCED) {
-    for (int32_t a = missing; a < attributes; a++)
-      if (can_split_missing(here, a, work)) return (cut){a, 0, 0};
-  }
-  memset(work->checked, 0, (size_t)attributes);
+  *loss = rate_attributes(here, greedy, groups, work);
+  for (int32_t a = 0; a < work->layout->attributes && greedy != MO_BALANCED; a++)
+    if (work->lacks[a] && can_split_missing(here, a, work)) return (cut){a, 0, 0};
   for (;;) {
     int32_t a = best_attribute(work);
     if (a < 0 || stopped()) return (cut){-1, 0, 0};
-    if (work->checked[a] || cut_satisfies(here, work->best[a], work)) return work->best[a];
-    find_valid_cut(here, a, greedy, work);
-    work->checked[a] = 1;
+    if (work->known[a] == PROMISED) find_median_cut(here, a, work);
+    else if (work->known[a] == VALID || cut_satisfies(here, work->best[a], work))
+      return work->best[a];
+    else find_valid_cut(here, a, greedy, work);
   }
 }
 

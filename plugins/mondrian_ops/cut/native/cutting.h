@@ -14,6 +14,7 @@
 
 enum {
   WORD_BITS = 64,        /* rows or codes for which a word has a bit each */
+  FEW = 16, /* codes that find_present looks up in a register */
   BLOCK = 1 << 15, /* rows of a block, so that its codes fit in 16 bits */
   SPARSE = 4, /* a node's codes are sparse when their range is more than so many times its rows */
   MAX_WAITING = 70, /* the smaller side is cut first, so at most log2(rows) + 1 nodes wait */
@@ -29,8 +30,8 @@ typedef struct {
 typedef struct {
   int32_t attributes, sensitive, persons;
   int32_t stride; /* bytes of a record, a multiple of 8 */
-  int32_t
-      narrow; /* attributes of at most WORD_BITS codes; a record begins with them, a byte each */
+  int32_t few, narrow; /* attributes of at most FEW codes, of at most WORD_BITS codes; a record
+                          begins with them, a byte each */
   int32_t number; /* offset of the row's number, an uint32_t */
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
@@ -104,7 +105,9 @@ typedef struct {
   double *score; /* (attributes,) */
   cut *best; /* (attributes,): the best cut of each; attribute -1 where there is none */
   int64_t *distinct; /* (attributes,) */
-  uint8_t *checked; /* (attributes,) */
+  uint8_t *known; /* (attributes,): what is known of the best cut */
+  uint8_t *lacks; /* (attributes,): whether some values are missing, and others are not */
+  uint64_t *present; /* (narrow attributes,), by their bytes in a record: bit v for code v */
   candidate *tried; /* (candidates,): the cuts that looking ahead compares */
   unsigned char *before; /* (rollout rows,) records: the node before a cut is tried */
   masks *masks; /* (attributes + sensitive,): of the node that make_masks was called with last */
@@ -140,6 +143,9 @@ static inline int64_t next_class_start(const uint8_t *class_starts, int64_t star
   while (stop < count && !class_starts[stop]) stop++;
   return stop;
 }
+
+/* Whether a greedy policy weighs losses; the others cut at medians. */
+static inline int by_gain(int64_t greedy) { return greedy == MO_GAIN || greedy == MO_WIDEST_GAIN; }
 
 /* workspace.c */
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
@@ -177,11 +183,16 @@ int64_t tally_members(node here, int32_t a, workspace *work);
 uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work);
 int members_satisfy(uint64_t members, workspace *work);
 
+/* present_codes.c */
+void find_present(node here, workspace *work);
+int count_few(node here, field at, unsigned char *below, workspace *work);
+
 /* cut_greedy.c */
 int64_t split_rows(node here, cut by, workspace *work);
 void split_node(node here, cut by, node *left, node *right, workspace *work);
 int can_split_missing(node here, int32_t a, workspace *work);
-double rate_attributes(node here, int64_t greedy, int groups, int32_t *missing, workspace *work);
+double rate_attributes(node here, int64_t greedy, int groups, workspace *work);
+int32_t best_attribute(const workspace *work);
 cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *work);
 double loss_of(node here, workspace *work);
 

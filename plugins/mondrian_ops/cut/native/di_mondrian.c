@@ -234,26 +234,15 @@ static int64_t valid_points(node here, int32_t a, workspace *work, parts *own) {
   return count;
 }
 
-/* Fills work->score and distinct; sets work->checked of attributes without a cut that leaves k
- * rows on both sides. */
+/* Fills work->score and distinct; work->best has the attribute -1 where no cut leaves k rows on
+ * both sides. */
 static void rate_all_attributes(node here, workspace *work, parts *own) {
   for (int32_t a = 0; a < work->layout->attributes; a++) {
     int64_t d = tally(here, a, work), count = place_points(a, d, here.count, work, own);
     work->distinct[a] = d;
-    work->checked[a] = count == 0;
+    work->best[a].attribute = count > 0 ? a : -1;
     if (count > 0) work->score[a] = score_of(here, a, d, count, work, own);
   }
-}
-
-static int32_t best_attribute(const workspace *work) {
-  int32_t best = -1;
-  for (int32_t a = 0; a < work->layout->attributes; a++) {
-    if (work->checked[a]) continue;
-    if (best < 0 || work->score[a] > work->score[best] ||
-        (work->score[a] == work->score[best] && work->distinct[a] > work->distinct[best]))
-      best = a;
-  }
-  return best;
 }
 
 /* The attribute of a node's cut (-1: the node is final); own->point then holds the count codes
@@ -271,7 +260,7 @@ static int32_t multiway_cut_of(node here, int64_t *count, workspace *work, parts
     int32_t best = stopped() ? -1 : best_attribute(work);
     *count = best < 0 ? 0 : valid_points(here, best, work, own);
     if (best < 0 || *count > 0) return best;
-    work->checked[best] = 1;
+    work->best[best].attribute = -1;
   }
 }
 

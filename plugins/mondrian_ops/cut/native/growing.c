@@ -19,10 +19,10 @@ static void sort_rows(node here, int32_t a, workspace *work) {
  * has 2k. The widest attribute whose halves satisfy every criterion is cut. Missing values are
  * split from present ones first. */
 static int64_t halve(node here, workspace *work) {
-  int32_t attributes = work->layout->attributes, missing;
+  int32_t attributes = work->layout->attributes;
   for (int32_t a = 0; a < attributes; a++)
     if (can_split_missing(here, a, work)) return split_rows(here, (cut){a, 0, 0}, work);
-  rate_attributes(here, MO_RELAXED, 0, &missing, work);
+  rate_attributes(here, MO_RELAXED, 0, work);
   int64_t middle = here.count / 2;
   for (;;) {
     int32_t widest = -1;
@@ -42,11 +42,11 @@ int64_t middle_of(node here, workspace *work) {
   return by.attribute < 0 ? -1 : apply_cut(here, by, work);
 }
 
-/* Whether cut_members may cut a node to the end: the policy needs neither the order of its rows
- * nor their numbers. */
+/* Whether cut_members may cut a node to the end: the policy counts rows of every attribute, and
+ * needs neither the order of the rows nor their numbers. */
 static int by_members(node here, const workspace *work) {
   const mo_policy *policy = &work->policy;
-  return fits_word(here, work) && policy->greedy != MO_RELAXED && policy->group_rows == 0;
+  return fits_word(here, work) && by_gain(policy->greedy) && policy->group_rows == 0;
 }
 
 /* Cuts a node of at most WORD_BITS rows until no valid cut is left. */

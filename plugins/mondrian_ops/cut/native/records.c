@@ -29,9 +29,12 @@ static void write_number(unsigned char *record, const layout *of, int64_t number
  * number. */
 static void lay_out(layout *of, field *column) {
   int32_t columns = of->attributes + of->sensitive, offset = 0;
-  of->narrow = 0;
+  of->few = 0;
   for (int32_t a = 0; a < of->attributes; a++)
-    if (column[a].codes <= WORD_BITS) column[a].offset = of->narrow++;
+    if (column[a].codes <= FEW) column[a].offset = of->few++;
+  of->narrow = of->few;
+  for (int32_t a = 0; a < of->attributes; a++)
+    if (column[a].codes > FEW && column[a].codes <= WORD_BITS) column[a].offset = of->narrow++;
   offset = of->narrow;
   for (int32_t a = 0; a < columns; a++) {
     column[a].bytes = bytes_for(column[a].codes);

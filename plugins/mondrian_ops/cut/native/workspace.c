@@ -48,7 +48,9 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, arena 
   TAKE(score, attributes);
   TAKE(best, attributes);
   TAKE(distinct, attributes);
-  TAKE(checked, attributes);
+  TAKE(known, attributes);
+  TAKE(lacks, attributes);
+  TAKE(present, of->narrow);
   TAKE(tried, 2 * candidates * attributes);
   TAKE(masks, attributes + of->sensitive);
   TAKE(stack, MAX_WAITING);
