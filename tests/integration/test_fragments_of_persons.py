@@ -122,7 +122,6 @@ def test_persons_whose_rows_are_in_several_classes_are_not_refused(tmp_path):
 
 def test_of_many_persons_a_sample_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("mondrian_ops.data.person_rows.MOST_ROWS", 1200)
-    monkeypatch.setattr("mondrian_ops.data.person_rows._LEAST_PENDING", 100)
     for old, fragments in (False, 2), (True, 1):
         for keys in JOB, WAGES:
             assert len(pipeline.plan(job_on(tmp_path, visits(False, old), keys))) == fragments

@@ -157,6 +157,14 @@ class Anonymizer:
         """Whether classes are joined until persons have the values that l needs."""
         return self.persons_values is not None and not self.job.recodes_globally
 
+    def counts_person_rows(self, leaves: int) -> bool:
+        """Whether a plan with ``leaves`` is judged by what values persons have in each.
+
+        Of one fragment it would tell whether it can keep l, unless rows of equal quasi-identifiers
+        may be in several classes.
+        """
+        return self.joins_for_persons and (leaves > 1 or not self.cut.parts_equal_rows)
+
     @cached_property
     def persons_values(self) -> PersonsValues | None:
         """What l asks of the values of persons, if it does.

@@ -132,7 +132,8 @@ class LeafCounts:
     def zeros(cls, router: Router, leaves: int, anonymizer: Anonymizer) -> LeafCounts:
         """No rows."""
         k, counts_persons = anonymizer.job.k, anonymizer.job.entity_id is not None
-        of_values = [PersonRows(len(anonymizer.domains))] if anonymizer.joins_for_persons else []
+        counts_rows = anonymizer.counts_person_rows(leaves)
+        of_values = [PersonRows(len(anonymizer.domains))] if counts_rows else []
         return cls(
             np.zeros(leaves, np.int64),
             [np.zeros((leaves, len(domain.counts)), np.int64) for domain in anonymizer.domains],

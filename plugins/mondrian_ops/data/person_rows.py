@@ -22,12 +22,11 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 MOST_ROWS = 1 << 21
-"""Rows that are kept; of more, the persons of each leaf are halved."""
+"""Rows that are kept; of more different ones, the persons of each leaf are halved."""
 
 _MOST_PERSONS = 1 << 30
 _LEAF, _PERSON, _COMBINATION = 0, 1, 2
 _CODES = 3  # the first of the sensitive columns
-_LEAST_PENDING = 1 << 16
 _LONG = 64  # bytes of a value that are hashed one by one
 
 
@@ -45,7 +44,7 @@ class KnownPersons(NamedTuple):
 
 
 class PersonRows:
-    """The rows of up to ``most`` persons in each leaf, distinct in what is known of them.
+    """The rows of up to ``most`` persons in each leaf.
 
     A row is known by its person, its combination of quasi-identifiers and the codes of its
     sensitive values, of ``columns`` columns.
@@ -75,7 +74,7 @@ class PersonRows:
         self.most = min(self.most, other.most)
         self._pieces += other._pieces
         pending = sum(piece.shape[1] for piece in self._pieces[1:])
-        if pending > max(_LEAST_PENDING, self._pieces[0].shape[1]):
+        if pending > max(MOST_ROWS, self._pieces[0].shape[1]):
             self._settle()
 
     def limits(self, leaves: int) -> Ints | None:
@@ -117,14 +116,18 @@ class PersonRows:
         return made
 
     def _settle(self) -> Ints:
-        """All rows in one array, by leaf, then by person, each once."""
+        """All rows in one array, by leaf, then by person; each once if there are many."""
         if len(self._pieces) == 1:
             return self._pieces[0]
         rows = np.concatenate(self._pieces, axis=1)
-        rows = rows[:, np.lexsort(rows[::-1])]
-        differs = np.ones(rows.shape[1], np.bool_)
-        differs[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
-        rows = _first_persons(rows[:, differs], self.most)
+        if rows.shape[1] <= MOST_ROWS:
+            rows = rows[:, np.lexsort(rows[_PERSON::-1])]
+        else:
+            rows = rows[:, np.lexsort(rows[::-1])]
+            differs = np.ones(rows.shape[1], np.bool_)
+            differs[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
+            rows = rows[:, differs]
+        rows = _first_persons(rows, self.most)
         while rows.shape[1] > MOST_ROWS and self.most > 1:
             self.most = max(1, min(self.most, _largest(rows)) // 2)
             rows = _first_persons(rows, self.most)

@@ -216,7 +216,7 @@ class Counting:
         of_persons: bool = False,
     ) -> None:
         self._anonymizer = anonymizer
-        self._of_persons = of_persons and anonymizer.joins_for_persons
+        self._of_persons = of_persons and anonymizer.counts_person_rows(plan.leaves)
         self._limits: NDArray[np.int64] | None = None
         self._router = Router(plan, anonymizer.orders)
         self._leaves = plan.leaves

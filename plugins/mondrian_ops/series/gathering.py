@@ -98,8 +98,8 @@ def _gathered(
             pq.write_table(of_persons.signed(job, name, table, work), sink)
     waited = [[each.origin, each.rows] for each in state.waiting]
     shared = state.boundaries, state.refit
-    of_rows = [*signatures.items()]
-    night = SeriesNight(name, number, drop.rows, waited, *shared, policies, of_rows)
+    came = [*signatures.items()]
+    night = SeriesNight(name, number, drop.rows, waited, *shared, policies, came)
     pool = tables.open_table(path, may_be_empty=True)
     kept = [each for each in drop.declared if each.name in pool.schema.names]
     declared = [each for each in kept if pool.schema.field(each.name).type == plain_type(each.type)]

@@ -1,7 +1,7 @@
 """Whether the persons of each class have diverse values, as the classes were written.
 
 Values are compared as `release_values` does. This shares no code with encoding and cutting, nor
-with what joins classes until persons have them (`algorithms.person_values`).
+with what joins classes until persons have them (`cut.person_values`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ def test_of_each_person_who_is_kept_all_rows_are(seed: int, most: int, in_tables
     hashes = hashed(pa.array(person))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(person_rows, "MOST_ROWS", most)
-        patch.setattr(person_rows, "_LEAST_PENDING", int(random.integers(1, 50)))
         total = PersonRows(1)
         for part in np.array_split(random.permutation(rows), int(random.integers(1, 9))):
             if (limits := total.limits(LEAVES)) is not None:

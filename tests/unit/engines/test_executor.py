@@ -102,7 +102,7 @@ def test_rows_of_persons_travel_with_the_counts() -> None:
             executor.add_message(total, message)
     assert total.rows.tolist() == [4]
     known = total.person_rows[0].within([0])
-    assert (known.persons.tolist(), known.codes[0].tolist()) == ([0, 0, 1], [1, 2, 2])
+    assert (known.persons.tolist(), known.codes[0].tolist()) == ([0, 0, 0, 1], [1, 2, 1, 2])
 
 
 def test_rows_of_every_type() -> None:
