@@ -58,9 +58,19 @@ def settings_of_the_environment() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_catalogue(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
-    """Each test has a catalogue of its own, unless a fixture of its module names one."""
+    """Each test has a catalogue of its own, unless a fixture of its module names one.
+
+    Only the tests of the catalogue itself make its tables anew each time.
+    """
+    is_needed = "mondrian_ops.catalogue.database" in sys.modules
+    if is_needed and not request.node.nodeid.startswith("tests/unit/catalogue/"):
+        from kept_catalogue import keep_tables  # late: it imports the database
+
+        keep_tables(monkeypatch)
     path = tmp_path_factory.getbasetemp() / "catalogues" / uuid.uuid4().hex / "catalogue.db"
     for name in ("MONDRIAN_OPS_CATALOGUE", "AIRFLOW__MONDRIAN_OPS__CATALOGUE"):
         if name not in os.environ:

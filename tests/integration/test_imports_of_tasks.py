@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -104,58 +103,44 @@ sys.exit(status)
 """
 
 
-@pytest.fixture(scope="module")
-def all_imported(tmp_path_factory) -> dict[str, dict[str, list[str]]]:
-    """By the format of the source what each task of a small run has imported; and `run`."""
+@pytest.fixture(scope="module", params=["parquet", pytest.param("csv", marks=pytest.mark.servers)])
+def imported(request, tmp_path_factory) -> dict[str, list[str]]:
+    """The modules that each task of a small run imports, by its name; and `run`, in its order."""
     import pyarrow.csv
     import pyarrow.parquet
 
-    root = tmp_path_factory.mktemp("tasks")
-    folders = {name: root / name for name in ("csv", "parquet")}
+    folder = tmp_path_factory.mktemp("tasks")
     rows = "".join(f"{n % 50},{n / 4},{'abc'[n % 3]}\n" for n in range(200))
-    for suffix, folder in folders.items():
-        folder.mkdir()
-        (folder / "in.csv").write_text(f"age,income,illness\n{rows}")
-        table = pyarrow.csv.read_csv(folder / "in.csv")
-        pyarrow.parquet.write_table(table, folder / "in.parquet")
-        job = {
-            "input": str(folder / f"in.{suffix}"),
-            "output": str(folder / "out"),
-            "k": 3,
-            "l": 2,
-            "quasi_identifiers": ["age", "income"],
-            "sensitive": ["illness"],
-            "partitioning": {"fragments": 2, "sample": 1.0},
-            "retrieval": "scatter",  # as of files that are read in every task otherwise
-        }
-        (folder / "task.json").write_text(json.dumps(job))
-        job["output"] = str(folder / "of_command")
-        (folder / "job.json").write_text(json.dumps(job))
+    (folder / "in.csv").write_text(f"age,income,illness\n{rows}")
+    table = pyarrow.csv.read_csv(folder / "in.csv")
+    pyarrow.parquet.write_table(table, folder / "in.parquet")
+    job = {
+        "input": str(folder / f"in.{request.param}"),
+        "output": str(folder / "out"),
+        "k": 3,
+        "l": 2,
+        "quasi_identifiers": ["age", "income"],
+        "sensitive": ["illness"],
+        "partitioning": {"fragments": 2, "sample": 1.0},
+        "retrieval": "scatter",  # as of files that are read in every task otherwise
+    }
+    (folder / "task.json").write_text(json.dumps(job))
+    job["output"] = str(folder / "of_command")
+    (folder / "job.json").write_text(json.dumps(job))
     environment = {
         **os.environ,
-        "AIRFLOW_HOME": str(root / "home"),
-        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(root),
-        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(root),
+        "AIRFLOW_HOME": str(folder / "home"),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS": str(folder),
+        "AIRFLOW__MONDRIAN_OPS__ALLOWED_OUTPUTS": str(folder),
     }
-    commands = [[COMMAND, each / "job.json", each / "run.json"] for each in folders.values()]
-    for arguments in ([PROGRAM, *folders.values()], *commands):
+    for arguments in ([PROGRAM, folder], [COMMAND, folder / "job.json", folder / "run.json"]):
         command = [sys.executable, "-c", *map(str, arguments)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    return {suffix: modules_of(folder) for suffix, folder in folders.items()}
-
-
-def modules_of(folder: Path) -> dict[str, list[str]]:
     assert list((folder / "out").glob("part-*.parquet"))
     assert not list(folder.glob(".out*"))  # the working files
-    told = json.loads(Path(folder / "modules").read_text())
+    told = json.loads((folder / "modules").read_text())
     return told | {"run": json.loads((folder / "run.json").read_text())}
-
-
-@pytest.fixture(params=["csv", "parquet"])
-def imported(request, all_imported) -> dict[str, list[str]]:
-    """The modules that each task has imported, by the task's name; and `run`, in its order."""
-    return all_imported[request.param]
 
 
 @pytest.mark.parametrize("task", [*TASKS, "run"])

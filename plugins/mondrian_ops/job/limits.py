@@ -51,6 +51,9 @@ LIMITS: dict[str, Limit] = {
 }
 """By name; docs/security.md describes each."""
 
+ALWAYS_UNPACKED = 256 << 20
+"""To so many bytes any source may unpack."""
+
 _changed: Mapping[str, int] | None = None
 
 
@@ -121,8 +124,8 @@ def check_text(where: str, length: int, name: str = "text") -> None:
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes to which files of ``packed`` bytes may unpack; 256 MiB are always allowed."""
-    return (256 << 20) + limit("inflation") * packed
+    """The bytes to which files of ``packed`` bytes may unpack."""
+    return ALWAYS_UNPACKED + limit("inflation") * packed
 
 
 def size_text(size: int) -> str:

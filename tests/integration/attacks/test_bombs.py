@@ -23,6 +23,8 @@ import pytest
 import forged_parquet as forged
 from forged_parquet import Column, Page, plain
 
+pytestmark = pytest.mark.servers  # which it needs not, but gigabytes to unpack
+
 MIB = 1 << 20
 ROOM = 1024 * MIB
 """What the process may take beyond what a small job took."""

@@ -159,8 +159,16 @@ def test_the_remedies_end_the_attack(tmp_path):
     assert computed(left_out, table) == 0
 
 
-@pytest.mark.parametrize("fragments", [1, 4])
-@pytest.mark.parametrize("retrieval", ["pushdown", "scatter"])
+@pytest.mark.parametrize(
+    ("retrieval", "fragments"),
+    [
+        ("scatter", 4),
+        *(
+            pytest.param(*each, marks=pytest.mark.servers)
+            for each in (("scatter", 1), ("pushdown", 1), ("pushdown", 4))
+        ),
+    ],
+)
 def test_of_many_rows_a_sample_is_confirmed_by_a_pass_over_all(tmp_path, fragments, retrieval):
     """Of 60,000 rows a third is sampled: most households have one row there, and four in all."""
     rows = 60_000

@@ -57,11 +57,16 @@ def check_no_more_than_guesses(found: int, classes: int) -> None:
 @pytest.mark.parametrize(
     ("keys", "asked", "fragments"),
     [
-        # In CI each algorithm has two of six, in which it meets both numbers of fragments.
+        # In CI each algorithm has two of six, in which it meets both numbers of fragments; two
+        # algorithms without servers.
         pytest.param(
             *(keys, ASKED[asked], fragments),
             id=f"{name_of(keys)}-{asked}-{fragments}",
-            marks=[] if (i + j + (fragments == 4)) % 3 == 0 else [pytest.mark.soak],
+            marks=pytest.mark.soak
+            if (i + j + (fragments == 4)) % 3
+            else pytest.mark.servers
+            if i % 5
+            else (),
         )
         for i, keys in enumerate(RERUN)
         for j, asked in enumerate(ASKED)
@@ -89,7 +94,14 @@ def test_nor_does_one_in_memory(keys):
     check_no_more_than_guesses(found, len(classes))
 
 
-@pytest.mark.parametrize("keys", [RERUN[0], RERUN[2], RERUN[4], RERUN[6]], ids=name_of)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        RERUN[0],
+        *(pytest.param(keys, marks=pytest.mark.servers) for keys in RERUN[2::2]),
+    ],
+    ids=name_of,
+)
 def test_without_secrecy_a_rerun_names_them_all(tmp_path, monkeypatch, keys):
     """So that the tests above can fail."""
     monkeypatch.setattr(native_classes.os, "urandom", lambda size: b"\x17" * size)

@@ -57,6 +57,7 @@ def test_rows_of_a_median_on_both_sides_make_smaller_classes(reports, k):
     assert max(relaxed)[0] < max(strict)[0]
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("k", [pytest.param(100, marks=pytest.mark.soak), 1000])
 def test_strict_classes_are_those_of_the_brute_force_reference(adult, reports, k):
     rows = list(zip(*(adult[name].to_pylist() for name in NAMES), strict=True))

@@ -120,6 +120,7 @@ class TestSample:
             _released, report = anonymize(rows, frontier.job_at(job, point))
             assert report["metrics"]["GCP"] > 1.1 * true["GCP"]
 
+    @pytest.mark.servers
     def test_the_truth_is_mostly_within_two_standard_errors(
         self, hands: Path, tmp_path: Path
     ) -> None:

@@ -160,9 +160,10 @@ def test_a_split_of_a_file_that_changed_is_refused_the_others_are_read(tmp_path)
 
 
 @pytest.mark.parametrize("ending", ["csv.gz", "parquet"])
-def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
+def test_what_a_source_unpacks_to_has_a_limit(tmp_path, monkeypatch, ending):
+    monkeypatch.setattr(limits, "ALWAYS_UNPACKED", 8 << 20)
     name = "x" * 5000
-    rows = 55_000  # of 262 MiB
+    rows = 2000  # of 9.5 MiB
     table = pa.table({"a": [name] * rows, "b": [1] * rows})
     path = tmp_path / f"p.{ending}"
     if ending == "parquet":
@@ -170,12 +171,12 @@ def test_what_a_source_unpacks_to_has_a_limit(tmp_path, ending):
     else:
         path.write_bytes(gzip.compress(b"a,b\n") + gzip.compress(f"{name},1\n".encode() * rows, 1))
     source = open_table(str(path))
-    assert source.bytes < 4 << 20
+    assert source.bytes < 1 << 19
     for dictionaries in (True, False):
         with (
             limits.changed(inflation=1),
             pytest.raises(
-                InputError, match=r"unpack to more than 25\d MiB; .* 'inflation' is 1: check"
+                InputError, match=r"unpack to more than 8,\d{3} KiB; .* 'inflation' is 1: check"
             ),
         ):
             for _ in source.batches(dictionaries=dictionaries):
