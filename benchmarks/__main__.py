@@ -38,7 +38,7 @@ from benchmarks import (
     truth,
 )
 from benchmarks.context import Context
-from benchmarks.measure import ROOT, Checkout, machine
+from benchmarks.measure import HERE, ROOT, Checkout, machine
 from benchmarks.tables import Table
 
 PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
@@ -95,18 +95,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say=_say,
     )
     renews = options.renew or not (options.only or options.quick)
+    page = ROOT / "benchmarks" / "RESULTS.md"
     measured = []
     try:
         for name in parts:
             measured.append(_measured(name, context))
             if renews and measured[-1].tables:
-                results.renew(measured[-1], ROOT / "benchmarks" / "RESULTS.md", list(PARTS))
+                results.renew(measured[-1], page, list(PARTS))
     except Exception:
         _say(f"failed; the working files are kept: {scratch}")
         raise
     shutil.rmtree(scratch)
     results.keep(measured, options.results)
     _say(f"kept in {options.results}")
+    outdated = results.outdated(page, HERE)
+    for commit in dict.fromkeys(outdated.values()):
+        names = ", ".join(part for part, of_part in outdated.items() if of_part == commit)
+        _say(f"RESULTS.md: measured at {commit}, and the code here is another one: {names}")
     return 0
 
 
@@ -167,7 +172,7 @@ def _measured(part: str, context: Context) -> results.Part:
         print(f"\n{table.text()}", flush=True)
         tables.append(table)
     _say(f"{part}: {time.perf_counter() - start:.0f} s")
-    return results.Part(part, before, tables)
+    return results.Part(part, before, tables, HERE.name)
 
 
 def _say(line: str) -> None:

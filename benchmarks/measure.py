@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
 _USAGE = Path(__file__).with_name("usage.py")
+_MEASURED = ("plugins", "benchmarks/*.py", "requirements.txt", "requirements-dev.txt")
 _Found = TypeVar("_Found")
 
 
@@ -48,6 +49,11 @@ class Checkout:
         """The commit, as short as it is told apart."""
         command = ["git", "-C", str(self.root), "rev-parse", "--short", "HEAD"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    def differs(self, commit: str) -> bool:
+        """Whether what is measured is not that of a commit, or nobody knows that commit here."""
+        command = ["git", "-C", str(self.root), "diff", "--quiet", commit, "--", *_MEASURED]
+        return subprocess.run(command, capture_output=True, check=False).returncode != 0
 
     @property
     def _python(self) -> str:
@@ -111,13 +117,17 @@ def python_path() -> dict[str, str]:
 
 
 def alternate(contenders: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, Run]:
-    """Run all in turn, `rounds` times: median seconds and highest peak of each."""
+    """Run all in turn, `rounds` times: median seconds, wall and CPU, and highest peak of each."""
     runs: dict[str, list[Run]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
             runs[name].append(contender())
     return {
-        name: Run(statistics.median(run.seconds for run in done), max(run.peak_mib for run in done))
+        name: Run(
+            statistics.median(run.seconds for run in done),
+            max(run.peak_mib for run in done),
+            statistics.median(run.cpu_s for run in done),
+        )
         for name, done in runs.items()
     }
 

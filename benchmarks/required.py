@@ -11,6 +11,7 @@ TENFOLD = 12.0  # times the time for ten times the rows, in one fragment
 CUT_SHARE = {"median": 0.47, "gain": 0.60, "lookahead": 0.32}
 TIMES_DUCKDB = 2.5
 TINY_ROWS, TINY_S = 10_000, 0.6
+TINY_TIMES_IMPORTS = 2.0  # of importing what every job needs, whole processes
 TIMES_EMPTY_DAG = 1.6
 LIST_S = 0.2  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's

@@ -18,6 +18,8 @@ from benchmarks.context import CARDS, MILLION, Context
 from benchmarks.measure import HERE, Checkout, Run, alternate, process, python
 from benchmarks.tables import Table, mib, seconds, times, verdict
 
+_IMPORTS = python("-c", "import numpy, pyarrow, pyarrow.parquet, pyarrow.compute")
+
 
 def cutting(context: Context) -> Iterator[Table]:
     """Median, gain, lookahead and auto on coded rows, on one core and on two; and how they grow."""
@@ -111,6 +113,8 @@ def whole(context: Context) -> Iterator[Table]:
         "it, also as a process of its own. Contenders take turns; medians of "
         f"{2 * context.rounds + 1} runs, of {context.rounds} from 10 million rows on.",
     )  # fmt: skip
+    smallest = min(rows_of)
+    yield _beside_imports(smallest, rows_of[smallest])
     if context.beside:
         yield Table(
             f"The same beside {context.beside.name}, median",
@@ -124,6 +128,25 @@ def whole(context: Context) -> Iterator[Table]:
         )  # fmt: skip
     if len(rows_of) > 1:
         yield _growth({size: runs["median"] for size, runs in rows_of.items()})
+
+
+def _beside_imports(size: int, runs: Mapping[str, Run]) -> Table:
+    """A tiny job beside a process that only imports what every job needs."""
+    job, imports = runs["median"], runs["imports"]
+    wall, cpu = job.seconds / imports.seconds, job.cpu_s / imports.cpu_s
+    most = required.TINY_TIMES_IMPORTS
+    return Table(
+        f"A job of {size:,} rows, whole process, beside the imports that it needs",
+        ("", "imports", "median", "× imports", "required", ""),
+        [
+            ("clock", seconds(imports.seconds), seconds(job.seconds), times(wall),
+             f"≤ {times(most)}", verdict(wall <= most)),
+            ("CPU", seconds(imports.cpu_s), seconds(job.cpu_s), times(cpu),
+             f"≤ {times(most)}", verdict(cpu <= most)),
+        ],
+        note="Imports: a process that imports numpy and pyarrow with its parquet and compute "
+        "modules, and ends. In turn with the contenders above; medians.",
+    )  # fmt: skip
 
 
 def different_values(context: Context) -> Iterator[Table]:
@@ -168,7 +191,7 @@ def _beside_duckdb(context: Context, size: int) -> dict[str, Run]:
     target = context.scratch / "sorted.parquet"
     sort = python("-m", "benchmarks.duckdb_sort", str(source), str(target), *CARDS)
     jobs = {cut: context.job(size, cut=cut) for cut in ("median", "gain")}
-    contenders = {"duckdb": partial(process, sort)}
+    contenders = {"duckdb": partial(process, sort), "imports": partial(process, _IMPORTS)}
     contenders |= {cut: partial(context.run, job) for cut, job in jobs.items()}
     if context.beside:
         contenders["beside"] = partial(context.run, jobs["median"], checkout=context.beside)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.results import Part, renew
+from benchmarks.measure import Checkout
+from benchmarks.results import Part, outdated, renew
 from benchmarks.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +39,7 @@ def test_every_part_without_airflow_runs(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     kept = json.loads((results / "results.json").read_text("utf-8"))
-    assert len(kept["tables"]) == 7
+    assert len(kept["tables"]) == 8
     for table in kept["tables"]:
         assert table["title"] in result.stdout
         assert table["title"] in (results / "results.md").read_text("utf-8")
@@ -441,7 +442,8 @@ def test_a_part_takes_the_place_of_what_it_found_before(tmp_path: Path) -> None:
     order = ["one", "two"]
 
     def part(name: str, cell: str) -> Part:
-        return Part(name, {"cores": "2"}, [Table(f"Table {name}", ("", "x"), [("row", cell)])])
+        table = Table(f"Table {name}", ("", "x"), [("row", cell)])
+        return Part(name, {"cores": "2"}, [table], "abc1234")
 
     renew(part("two", "old"), page, order)
     renew(part("one", "first"), page, order)
@@ -451,6 +453,36 @@ def test_a_part_takes_the_place_of_what_it_found_before(tmp_path: Path) -> None:
     assert before.index("first") < before.index("old")
     renew(part("two", "new"), page, order)
     assert page.read_text("utf-8") == before.replace("old", "new")
+
+
+def test_parts_that_were_measured_for_another_commit_are_told(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        author = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+        command = ["git", "-C", str(tmp_path), *author, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def change(file: str) -> str:
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(path.read_text() + "more\n" if path.exists() else "first\n")
+        git("add", "-A")
+        git("commit", "-m", file)
+        return checkout.name
+
+    checkout, page = Checkout(tmp_path), tmp_path / "RESULTS.md"
+    git("init", "--quiet")
+    commit = change("plugins/code.py")
+    renew(Part("one", {"cores": "2"}, [], commit), page, ["old", "one"])
+    assert outdated(page, checkout) == {}
+    change("docs/notes.txt")  # the page's own commit is such a one
+    assert outdated(page, checkout) == {}
+    (tmp_path / "plugins" / "code.py").write_text("not committed")
+    assert outdated(page, checkout) == {"one": commit}
+    change("plugins/code.py")
+    page.write_text(f"*Part `old`, measured on 2026-11-25. cores: 2.*\n{page.read_text()}")
+    assert outdated(page, checkout) == {"old": "an unknown commit", "one": commit}
+    renew(Part("one", {"cores": "2"}, [], "0000000"), page, ["old", "one"])
+    assert outdated(page, checkout)["one"] == "0000000"
 
 
 @pytest.mark.soak

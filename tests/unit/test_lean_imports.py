@@ -148,20 +148,27 @@ print(pa.default_memory_pool().backend_name)
     assert (done.returncode, done.stdout.split()) == (0, [expected]), done.stderr
 
 
+# Of malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD.
+ARENAS, MMAP, TRIM = (-8, 1), (-3, 32 << 20), (-1, 128 << 20)
+
+
 @pytest.mark.parametrize(
     ("setting", "calls"),
     [
-        ({}, [(-8, 1)]),  # M_ARENA_MAX
-        ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, [(-8, 1)]),
-        ({"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.arena_max=4"}, []),
-        ({"MALLOC_ARENA_MAX": "4"}, []),
+        ({}, [ARENAS, MMAP, TRIM]),
+        ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, [ARENAS, MMAP, TRIM]),
+        ({"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.arena_max=4"}, [MMAP, TRIM]),
+        ({"MALLOC_ARENA_MAX": "4"}, [MMAP, TRIM]),
+        ({"MALLOC_MMAP_THRESHOLD_": "9"}, [ARENAS, TRIM]),
+        ({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=9"}, [ARENAS, MMAP]),
     ],
 )
-def test_threads_share_the_c_librarys_heap_unless_the_environment_says_otherwise(
+def test_threads_share_a_heap_that_keeps_memory_unless_the_environment_says_otherwise(
     setting: dict[str, str], calls: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("ARENA_MAX", "MMAP_THRESHOLD_", "TRIM_THRESHOLD_"):
+        monkeypatch.delenv(f"MALLOC_{name}", raising=False)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
     libc = mock.Mock()
