@@ -13,6 +13,7 @@ TIMES_DUCKDB = 2.5
 TINY_ROWS, TINY_S = 10_000, 0.6
 TINY_TIMES_IMPORTS = 2.0  # of importing what every job needs, whole processes
 TIMES_EMPTY_DAG = 1.6
+CPU_TIMES_EMPTY_DAG = 2.0  # of the scheduler and its tasks, with fragments: auto
 LIST_S = 0.2  # 10,000 releases
 REFERENCE_SPARK_SHARE = 30  # the distributed run takes at most a 30th of the reference's
 TRUTH_SHARE = 0.08  # of the processor time of the whole job

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Context
 
 from mondrian_ops.task_groups import anonymize_tasks
 
-FRAGMENTS = 8
+JOB = os.environ.get("BENCHMARK_JOB", "job.json")
 
 
 class Nothing(BaseOperator):
@@ -26,12 +27,19 @@ class Nothing(BaseOperator):
         return self.result
 
 
+class Fragments(BaseOperator):
+    """Returns as many fragments as the file beside the job says."""
+
+    def execute(self, context: Context) -> Any:
+        count = int(Path(JOB).with_name("fragments").read_text())
+        return [{"id": i, "where": f"column <= {i}"} for i in range(count)]
+
+
 with DAG("benchmark_release", schedule=None, catchup=False):
-    anonymize_tasks(os.environ.get("BENCHMARK_JOB", "job.json"))
+    anonymize_tasks(JOB)
 
 with DAG("benchmark_nothing", schedule=None, catchup=False):
-    fragments = [{"id": i, "where": f"column <= {i}"} for i in range(FRAGMENTS)]
-    partition = Nothing(task_id="partition", result=fragments)
+    partition = Fragments(task_id="partition")
     anonymize = Nothing.partial(task_id="anonymize_fragment", result={"rows": 1}).expand(
         given=partition.output
     )

@@ -38,40 +38,49 @@ _PICKLING = {name: vars(_Slotted)[name] for name in ("__getstate__", "__setstate
 
 
 def _with_late_methods(cls: type, **options: Any) -> Any:
-    """The frozen dataclass, whose methods compile all of them when one is called."""
-    own = {name for name in _LATE if vars(cls).get(name) is not None}  # those are kept
+    """The frozen dataclass, each of whose methods is compiled when it is called."""
+    kept = {name for name in _LATE if vars(cls).get(name) is not None}
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the library writes one, of `__init__`
     made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
     params = made.__dataclass_params__
     params.init = params.repr = params.eq = params.frozen = True
     for name in _LATE:
-        if name not in own:
-            setattr(made, name, _late(made, name, own))
+        if name not in kept:
+            setattr(made, name, _late(made, name))
     made.__setattr__, made.__delattr__ = _set, _delete
     for name in _PICKLING if options.get("slots") else ():
         setattr(made, name, _PICKLING[name])
     return made
 
 
-def _late(made: type, name: str, own: set[str]) -> Callable[..., Any]:
+def _late(made: type, name: str) -> Callable[..., Any]:
     def method(self: Any, *values: Any, **named: Any) -> Any:
-        _compile(made, own)
-        return vars(made)[name](self, *values, **named)
+        compiled = _compiled(made, name)
+        setattr(made, name, compiled)
+        return compiled(self, *values, **named)
 
     method.__name__ = name
     return method
 
 
-def _compile(made: type, own: set[str]) -> None:
-    """Give the class the methods that the library writes for a class of the same fields."""
-    fields = [(each.name, each.type, _copied(each)) for each in dataclasses.fields(made)]
-    namespace = {"__post_init__": None} if hasattr(made, "__post_init__") else {}
-    twin = dataclasses.make_dataclass(made.__name__, fields, namespace=namespace, frozen=True)
-    for name in _LATE:
-        if name not in own:
-            method = vars(twin)[name]
-            method.__qualname__ = f"{made.__qualname__}.{name}"  # errors name it
-            setattr(made, name, method)
+def _compiled(made: type, name: str) -> Callable[..., Any]:
+    """The method that the library writes for a class of the same fields."""
+    # Types are not looked at by these methods; the library parses those that are text.
+    fields = [(each.name, object, _copied(each)) for each in dataclasses.fields(made)]
+    namespace = {"__doc__": made.__doc__}
+    if hasattr(made, "__post_init__"):
+        namespace["__post_init__"] = None
+    written: dict[str, Any] = {
+        "init": name == "__init__",
+        "repr": name == "__repr__",
+        "eq": name in ("__eq__", "__hash__"),
+    }
+    twin = dataclasses.make_dataclass(
+        made.__name__, fields, namespace=namespace, frozen=True, **written
+    )
+    method: Callable[..., Any] = vars(twin)[name]
+    method.__qualname__ = f"{made.__qualname__}.{name}"  # errors name it
+    return method
 
 
 def _copied(field: dataclasses.Field[Any]) -> Any:

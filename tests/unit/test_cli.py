@@ -75,6 +75,13 @@ class TestUsage:
         for command in ("run", "plan", "verify", "frontier", "generate"):
             assert command in result.stdout
 
+    def test_each_command_is_found_by_its_name_alone(self) -> None:
+        """Only its own module is imported."""
+        listed = re.findall(r"^    ([a-z]+)\b", mondrian_ops("--help").stdout, re.MULTILINE)
+        assert sorted(listed) == sorted(cli._MODULES)
+        for name in listed:
+            assert mondrian_ops(name, "--help").stdout.startswith(f"usage: mondrian_ops {name} ")
+
     @pytest.mark.parametrize(
         "arguments",
         [[], ["nonsense"], ["run"], ["verify", "out"], ["generate", "cards", "--output", "x"],

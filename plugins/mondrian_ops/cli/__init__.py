@@ -14,19 +14,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from mondrian_ops import __version__
-from mondrian_ops.cli import (
-    contract,
-    frontier,
-    generate,
-    hierarchy,
-    init,
-    run,
-    series,
-    sweep,
-    verify,
-)
 from mondrian_ops.cli.output import REFUSED, fail
 from mondrian_ops.cli.signals import SIGNALS, Terminated
 from mondrian_ops.errors import MondrianOpsError
@@ -34,9 +24,12 @@ from mondrian_ops.lean_imports import import_lean
 
 __all__ = ["main"]
 
-_COMMANDS = (
-    run, verify, frontier, sweep, series, contract, hierarchy, generate, init
-)  # fmt: skip
+_MODULES = {
+    "run": "run", "plan": "run", "verify": "verify", "frontier": "frontier", "sweep": "sweep",
+    "series": "series", "contract": "contract", "hierarchy": "hierarchy", "generate": "generate",
+    "init": "init", "schema": "init",
+}  # fmt: skip
+"""The module of each command."""
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -51,7 +44,8 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(given[:1]).parse_args(given)
     command: Callable[[argparse.Namespace], int] = options.command
     _survive_odd_terminals()
     try:
@@ -78,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail("terminated", _TERMINATED)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
+    """What reads a command line: of the command that is its ``first`` word, if it is one."""
     parser = argparse.ArgumentParser(
         prog="mondrian_ops",
         description="k-anonymous, l-diverse releases of personal data.",
@@ -87,8 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mondrian_ops {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
+    modules = [_MODULES[name] for name in first if name in _MODULES] or [*_MODULES.values()]
+    for module in dict.fromkeys(modules):
+        import_module(f"{__name__}.{module}").add(commands)
     return parser
 
 

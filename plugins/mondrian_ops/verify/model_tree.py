@@ -143,7 +143,7 @@ def _polynomial(lines: Floats, target: Floats, asked: Floats) -> Floats:
         _terms((each[:, used] - center[used]) / spread[used], len(target))
         for each in (lines, asked)
     )
-    level = float(np.median(target))
+    level = _median(target)
     goal, penalty = target - level, 1e-9 * len(target) * np.eye(terms.shape[1])
     weights: NDArray[Any] = np.ones(len(target))
     before = np.inf
@@ -151,13 +151,19 @@ def _polynomial(lines: Floats, target: Floats, asked: Floats) -> Floats:
         weighted = terms * weights[:, None]
         solved: Floats = np.linalg.solve(weighted.T @ terms + penalty, weighted.T @ goal)
         errors: Floats = np.abs(goal - terms @ solved)
-        scale = max(1.5 * float(np.median(errors)), 1e-12)
+        scale = max(1.5 * _median(errors), 1e-12)
         if scale > _PROGRESS * before:
             break
         before = scale
         weights = 1 / (1 + (errors / scale) ** 2)
     predicted: NDArray[Any] = of_asked @ solved + level
     return predicted
+
+
+def _median(numbers: Floats) -> float:
+    """That of `numpy.median`, which takes ten times as long for so few numbers."""
+    ascending, middle = np.sort(numbers), len(numbers) // 2
+    return float(ascending[middle] + ascending[-1 - middle]) / 2
 
 
 def _terms(lines: Floats, rows: int) -> Floats:
