@@ -98,7 +98,7 @@ def power_of_k(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
 
 
 def fitted(measured: Sequence[Case]) -> CutCosts:
-    """The figures of this machine. How wide columns cost more is kept as it is."""
+    """The figures of this machine. How wide columns and criteria of packages cost more is kept."""
 
     def middle(of_case: Callable[[Case], float]) -> float:
         return median(map(of_case, measured))
@@ -165,6 +165,7 @@ def fitted(measured: Sequence[Case]) -> CutCosts:
         smaller=smaller, groups=groups, groups_by_k=groups_by_k, candidates=candidates,
         few_joined=few_joined, doubling=doubling, doubling_by_k=doubling_by_k,
         many=COSTS.many, many_values=COSTS.many_values, joined=joined,
+        asked=COSTS.asked,
     )  # fmt: skip
 
 

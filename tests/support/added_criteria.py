@@ -56,3 +56,10 @@ class Given(criterion.Criterion):
 
     def means(self, columns: str) -> str:
         return "nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class ByItself(Given):
+    """One that does not compare a class with the whole."""
+
+    needs_all_rows = False

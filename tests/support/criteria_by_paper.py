@@ -8,21 +8,21 @@ from collections import Counter
 import brute_force
 from drawn_jobs import DIAGNOSES
 from mondrian_ops.cut.criteria import (
+    CutCriterion,
     DistinctDiversity,
     EntropyDiversity,
-    KernelCriterion,
     RecursiveDiversity,
     SpreadDiversity,
     TCloseness,
 )
 
 
-def satisfied(criterion: KernelCriterion, part: Counter, whole: Counter) -> bool:
+def satisfied(criterion: CutCriterion, part: Counter, whole: Counter) -> bool:
     """Whether some rows satisfy a criterion; both count values, None is the missing one.
 
     The hierarchical distance is that over `DIAGNOSES`. Near a value is the next one of the whole.
     """
-    values = part if criterion.missing_counts else brute_force.present(part)
+    values = brute_force.present(part) if criterion.skips_missing else part
     match criterion:
         case DistinctDiversity(level=level):
             return len(values) >= level

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mondrian_ops.cut.criteria import Privacy
 from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.cut.joining import joined_until, widening
 from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.person_values import PersonsValues, joined, lower_l, satisfied
 from mondrian_ops.cut.plan import Order, orders_of
@@ -281,7 +280,6 @@ class Anonymizer:
     ) -> Formed:
         if SIGNATURE not in table.column_names:
             classes = self._with_persons_values(rows, self.cut.classes(rows, cores))
-            classes = self._with_criteria(rows, classes)
             return Formed(classes, None, Counterfeits.none())
         if class_maker is None:
             raise RuntimeError("persons are followed, but nothing forms their classes")
@@ -304,22 +302,6 @@ class Anonymizer:
                 f"{lower_l(columns)}, or use fewer fragments"
             )
         return classes
-
-    def _with_criteria(self, rows: CodedRows, classes: Classes) -> Classes:
-        """The classes, joined where they break a criterion that the kernels do not know."""
-        column_of = {domain.name: at for at, domain in enumerate(self.domains)}
-
-        def satisfied(classes: Classes) -> NDArray[np.bool_]:
-            holds = np.ones(len(classes.starts), np.bool_)
-            for criterion in self.privacy.counted:
-                at = column_of[criterion.column]
-                codes = rows.rows.sensitive[at]
-                holds &= criterion.satisfied(classes, codes, self.domains[at])
-            return holds
-
-        if not self.privacy.counted:
-            return classes
-        return joined_until(classes, satisfied, widening(rows.rows.codes))
 
     def _table(
         self,

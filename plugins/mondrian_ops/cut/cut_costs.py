@@ -32,6 +32,7 @@ class CutCosts:
         many: how much longer large nodes take whose attributes have many values, half of it for
             ``many_values``.
         joined: by how many classes are joined, at k = 1 and if all information were lost.
+        asked: how much longer all this takes where criteria of packages are asked in Python.
     """
 
     greedy_s: float
@@ -48,6 +49,7 @@ class CutCosts:
     many: float
     many_values: float
     joined: Mapping[int, float]
+    asked: float
 
     def level_seconds(self, distinct: NDArray[np.float64]) -> float:
         """Seconds per row of a level.
@@ -80,4 +82,5 @@ COSTS = CutCosts(
     many=17.0,
     many_values=1000,
     joined={2: 120.0, 3: 300.0, 4: 850.0},
+    asked=40.0,
 )

@@ -52,6 +52,7 @@ def choose_policy(
     greedy = better_gain(coded)
     why = f"{greedy} lost less on {pilot.num_rows:,} rows"
     level = profile.rows * COSTS.level_seconds(coded.rows.present)
+    level *= COSTS.asked if job.criteria else 1
     levels = job.cut_budget_s / level
     if job.cut == "gain" or (job.cut == "auto" and levels < _LEAST_LEVELS):
         if job.cut == "auto":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.criteria import DistinctDiversity, Privacy
+from mondrian_ops.cut.criteria import CountedCriterion, CutCriterion, DistinctDiversity, Privacy
 from mondrian_ops.cut.lattice import Lattice, Levels
 from mondrian_ops.cut.person_values import PersonsValues
 from mondrian_ops.data.frequency_set import FrequencySet
@@ -117,10 +117,13 @@ def _is_monotone(privacy: Privacy, allowed: int) -> bool:
     suppressed goodness is monotone for every criterion. With suppression, a class that satisfies
     them may be united with one that does not: it keeps its k rows and l distinct values, but
     entropy, the weight of the most frequent value and the distance from the whole may get worse, so
-    that rows published at the lower node would be suppressed.
+    that rows published at the lower node would be suppressed. Of a package's criterion nothing is
+    known.
     """
-    return allowed == 0 or all(
-        isinstance(criterion, DistinctDiversity) for criterion in privacy.criteria
+    kept = CutCriterion if allowed == 0 else DistinctDiversity
+    return all(
+        isinstance(criterion, kept) and not isinstance(criterion, CountedCriterion)
+        for criterion in privacy.criteria
     )
 
 

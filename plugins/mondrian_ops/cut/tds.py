@@ -141,7 +141,7 @@ class TwoPhase:
         Without levels it starts at the top. The merged level satisfies the criteria whenever the
         top does: unless it is the top, its classes are unions of classes of the parts, which have
         k^I rows and satisfy every criterion, and so do their unions (lemma 1). Of the values of
-        persons this is not so: where they are too few there, it starts at the top.
+        persons, and of criteria of packages, this need not be so: it starts at the top then.
 
         Raises PrivacyError where all rows as one class break a criterion.
         """
@@ -152,7 +152,7 @@ class TwoPhase:
             of_persons = None
         k = privacy.min_class_size
         final = self._specialized(frequencies, k, start, of_persons)
-        if final is None and of_persons is not None:
+        if final is None and levels:
             start = top(trees)
             final = self._specialized(frequencies, k, start, of_persons)
         if final is None:

@@ -123,11 +123,6 @@ def _check_criteria(job: JobOptions) -> None:
     for name, asked in job.criteria.items():
         if not job.sensitive:
             raise wrong(name, "needs sensitive; list a column under sensitive, or remove it")
-        if job.recodes_globally:
-            raise wrong(
-                name,
-                f"is not available with algorithm: {job.algorithm}; use mondrian or di_mondrian",
-            )
         level, least = asked.level, asked.min_class_size
         if isinstance(level, str) or as_number(level) is None:
             raise wrong(
@@ -150,11 +145,12 @@ def _check_algorithm(job: JobOptions) -> None:
                 f"quasi_identifiers[{at}]",
                 f"a grid is not available with algorithm: {job.algorithm}; use a ladder",
             )
-    if job.algorithm == "samarati" and job.samarati.max_suppressed and job.t is not None:
+    name = job.needs_all_rows
+    if job.algorithm == "samarati" and job.samarati.max_suppressed and name:
         raise wrong(
             "samarati.max_suppressed",
-            "cannot be combined with t: t compares each class with the whole release, and "
-            "suppressing rows changes that; set 0, or remove t",
+            f"cannot be combined with {name}: {name} compares each class with the whole release, "
+            f"and suppressing rows changes that; set 0, or remove {name}",
         )
     least = job.tds.k_intermediate
     if least is not None and least < job.k:
@@ -188,8 +184,7 @@ def _check_series(job: JobOptions, series: Series) -> None:
             "applies only to kind: increments, because the next snapshot brings each row again; "
             "remove hold_nights",
         )
-    if series.hold_above is not None and job.compares_with_whole:
-        name = "t" if job.t is not None else next(iter(job.criteria))
+    if series.hold_above is not None and (name := job.needs_all_rows):
         raise wrong(
             "series.hold_above",
             f"cannot be combined with {name}: {name} compares each class with the whole release, "

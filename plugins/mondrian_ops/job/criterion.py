@@ -51,10 +51,11 @@ class Counts(NamedTuple):
 class Criterion(Options, ABC):
     """A requirement on the values of each sensitive column within every class.
 
-    A subclass is a frozen dataclass with slots, whose fields are options. ``holds`` is asked while
-    the rows are cut, with the counts of codes; classes that fail are joined with their neighbours.
-    ``measure`` is asked by the check of the release as written, with counts of the values that were
-    read back. So write the two apart from each other: an error in one is noticed by the other.
+    A subclass is a frozen dataclass with slots, whose fields are options. ``holds`` is asked about
+    the sides of each cut, with the counts of codes, perhaps by several threads; a cut is made only
+    if both sides satisfy it, so that the classes do. ``measure`` is asked by the check of the
+    release as written, with counts of the values that were read back. So write the two apart from
+    each other: an error in one is noticed by the other.
     """
 
     __slots__ = ()
@@ -63,6 +64,8 @@ class Criterion(Options, ABC):
     """Its name for people, such as ``β-likeness``."""
     at_most: ClassVar[bool] = False
     """Whether the number that is required is a ceiling, not a floor."""
+    needs_all_rows: ClassVar[bool] = True
+    """Whether it compares with `Counts.whole`, so that no row may be left out after the cutting."""
 
     @property
     @abstractmethod

@@ -442,6 +442,13 @@ class JobOptions(WithCriteria):
         return self.t is not None or bool(self.criteria)
 
     @property
+    def needs_all_rows(self) -> str:
+        """An option that compares classes with all rows, so that none may be left out; or empty."""
+        if self.t is not None:
+            return "t"
+        return next((name for name, each in self.criteria.items() if each.needs_all_rows), "")
+
+    @property
     def recodes_globally(self) -> bool:
         """Whether a value is generalized alike in all rows, not class by class."""
         return self.algorithm in ("samarati", "tds")

@@ -38,7 +38,16 @@ enum { MO_INTERVAL, MO_TREE, MO_SET };
 enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
 
 /* Kinds of privacy criterion on a sensitive attribute. */
-enum { MO_DISTINCT, MO_ENTROPY, MO_RECURSIVE, MO_T_EQUAL, MO_T_ORDERED, MO_T_TREE, MO_NEAR };
+enum {
+  MO_DISTINCT,
+  MO_ENTROPY,
+  MO_RECURSIVE,
+  MO_T_EQUAL,
+  MO_T_ORDERED,
+  MO_T_TREE,
+  MO_NEAR,
+  MO_ASKED /* of a package: Python is asked */
+};
 
 /* Coded rows: code 0 is the missing value, codes of an attribute are in its order. Tables over
  * codes are flat; those of attribute a start at first[a]. */
@@ -78,6 +87,9 @@ typedef struct {
   const int64_t *parent_first; /* (criteria + 1,) */
   const int32_t *near_end; /* MO_NEAR: the greatest code that is near each code; ascends */
   const int64_t *near_first; /* (criteria + 1,) */
+  /* MO_ASKED: writes to holds (classes,) which classes with these counts (classes, codes) satisfy
+   * criterion j. It takes the interpreter's lock, so few calls with many classes are faster. */
+  void (*asked)(int64_t j, int64_t classes, const int64_t *counts, uint8_t *holds);
 } mo_criteria;
 
 /* The sensitive values of some rows, counted for one criterion: count_rows for each row, then

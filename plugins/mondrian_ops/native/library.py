@@ -20,6 +20,20 @@ class Stopped(BaseException):
     """A kernel ended before its result was there, because somebody stopped it."""
 
 
+class Asking(ctypes.Structure):
+    """A parameter with functions of Python that kernels call.
+
+    An error of such a function cannot pass through C. So it is kept in ``failures``, and the first
+    one is raised when the kernel has returned.
+    """
+
+    failures: list[BaseException]
+
+    def __init__(self, *fields: Any) -> None:
+        super().__init__(*fields)
+        self.failures = []
+
+
 _own = threading.local()
 
 
@@ -89,6 +103,9 @@ def function(
 
     def call(*arguments: Any) -> Any:
         outcome = _stoppably(kernel(), arguments) if stoppable else kernel()(*arguments)
+        for argument in arguments:
+            if isinstance(argument, Asking) and argument.failures:
+                raise argument.failures[0]
         if result is ctypes.c_int and outcome == _NO_MEMORY:
             raise MemoryError("not enough memory for the kernels")
         if result is ctypes.c_int and outcome == _OUT_OF_BOUNDS:

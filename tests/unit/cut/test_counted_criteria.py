@@ -1,10 +1,10 @@
-"""Criteria that the kernels do not know: every class of every way of cutting satisfies them."""
+"""Criteria of packages: every class of every way of cutting satisfies them."""
 
 from __future__ import annotations
 
 import traceback
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from added_criteria import added
 from hypothesis_profiles import examples
 from mondrian_ops import anonymize
-from mondrian_ops.cut.criteria import counted as cut_counted
+from mondrian_ops.cut import cut_policy
+from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.criteria.counted import CountedCriterion
+from mondrian_ops.cut.native.class_criteria import groups_satisfy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.errors import JobError, UnattainableError
-from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.job import criterion
 from mondrian_ops.job.criterion import Counts, Criterion
 from mondrian_ops.job.job import Job
@@ -38,7 +39,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "gain": {"cut": "gain"},
     "relaxed": {"relaxed": True},
     "di_mondrian": {"algorithm": "di_mondrian"},
+    "samarati": {"algorithm": "samarati"},
+    "optimal": {"algorithm": "samarati", "samarati": {"choice": "optimal"}},
+    "tds": {"algorithm": "tds"},
+    "two phases": {"algorithm": "tds", "tds": {"partitions": 2}},
 }
+LADDERS = [{"name": "x", "ladder": [5, 10]}, {"name": "y", "ladder": [3]}]
 
 
 def greatest_beta(release: pa.Table) -> float:
@@ -76,7 +82,7 @@ def test_every_class_satisfies_it(seed, rows, way, beta, others, fragments):
     )
     job = {
         "k": 3,
-        "quasi_identifiers": ["x", "y"],
+        "quasi_identifiers": LADDERS if "algorithm" in WAYS[way] else ["x", "y"],
         "sensitive": ["s"],
         "beta_likeness": {"beta": beta},
         "partitioning": {"fragments": fragments},
@@ -122,21 +128,77 @@ def test_what_holds_while_cutting_is_what_is_measured_as_written(table):
             paths_required=False,
         )
     asked = job.criteria["beta_likeness"]
-    holds = CountedCriterion("s", asked).holds(counts, domain)
+    cut = CountedCriterion.by(asked, "s")
+    holds = cut.holds(counts, domain)
     checked = written_counted.CountedCriterion("s", job, key="beta_likeness", asked=asked)
     whole = SimpleNamespace(class_sizes=counts.sum(axis=1), sensitive={"s": written})
     measured = checked.measure(whole)
     assert holds.tolist() == [each <= 0.75 + 1e-9 for each in measured]
-    sizes = counts.sum(axis=1)
-    rows = np.repeat(np.tile(np.arange(5), len(counts)), counts.ravel())
-    index = np.random.default_rng(0).permutation(len(rows))
-    cut = Classes(np.argsort(index).astype(np.int32), np.cumsum(sizes) - sizes)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cut_counted, "_MOST_COUNTS", 7)
         patched.setattr(written_counted, "_MOST_COUNTS", 7)
         assert checked.measure(whole).tolist() == measured.tolist()
-        in_steps = CountedCriterion("s", asked).satisfied(cut, rows[index], domain)
-    assert in_steps.tolist() == holds.tolist()
+    index = np.random.default_rng(0).permutation(counts.size).astype(np.int32)
+    in_order = np.empty_like(index)
+    in_order[index] = np.arange(counts.size)
+    codes = np.tile(np.arange(5), len(counts)).astype(np.int32)[index]
+    criteria = Privacy(KAnonymity(1), (cut,)).kernel([domain])
+    starts, rows = np.arange(len(counts)) * 5, counts.ravel()[index]
+    by_kernel = groups_satisfy(in_order, starts, codes[None], rows, criteria)
+    assert by_kernel.tolist() == holds.tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Close(Criterion):
+    """t-closeness by the equal distance, as a package would add it."""
+
+    title = "closeness"
+    at_most = True
+    most: float = option(text="The greatest distance.")
+
+    @property
+    def level(self) -> float:
+        return self.most
+
+    def holds(self, counts: Counts) -> Any:
+        return self.measure(counts) <= self.most + 1e-9
+
+    def measure(self, counts: Counts) -> Any:
+        shares = counts.classes / counts.classes.sum(axis=1, keepdims=True)
+        return np.abs(shares - counts.whole / counts.whole.sum()).sum(axis=1) / 2
+
+    def says(self, column: str) -> str:
+        return f"closeness of {column}"
+
+    def means(self, columns: str) -> str:
+        return "classes are alike."
+
+
+@pytest.mark.parametrize("way", [*WAYS, "lookahead"])
+def test_its_classes_are_those_of_a_criterion_that_the_kernels_know(way, monkeypatch):
+    random = np.random.default_rng(5)
+    x = random.integers(0, 300, 1500)
+    ills = np.array(ILLS)[(x // 75 + random.integers(0, 2, 1500)) % len(ILLS)]
+    table = pa.table({"x": x, "y": random.integers(0, 9, 1500), "s": ills.tolist()})
+    chosen = WAYS.get(way, {"cut": "lookahead", "cut_budget_s": 0.01})
+    ladders = [{"name": "x", "ladder": [10, 50, 100]}, {"name": "y", "ladder": [3]}]
+    job = {
+        "k": 3,
+        "quasi_identifiers": ladders if "algorithm" in chosen else ["x", "y"],
+        "sensitive": ["s"],
+        **chosen,
+    }
+    released, counts = [], []
+    # With the estimated costs they would look ahead in different classes.
+    monkeypatch.setattr(cut_policy, "COSTS", replace(cut_policy.COSTS, asked=1))
+    with added({"close": f"{__name__}:Close"}):
+        for asked in ({"t": 0.35}, {"close": {"most": 0.35}}):
+            release, report = anonymize(table, {**job, **asked})
+            released.append(
+                Counter(zip(*release.select(["x", "y"]).to_pydict().values(), strict=True))
+            )
+            counts.append(report["equivalence_classes"])
+    assert released[0] == released[1]
+    assert counts[0] > (1 if "partitions" in chosen.get("tds", {}) else 3)
 
 
 @dataclass(frozen=True, slots=True)

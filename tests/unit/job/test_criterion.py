@@ -78,8 +78,10 @@ def test_it_is_in_the_schema_and_in_the_form():
     ("keys", "message"),
     [
         ({"sensitive": []}, "beta_likeness: needs sensitive"),
-        ({"algorithm": "tds"}, "beta_likeness: is not available with algorithm: tds; use"),
-        ({"algorithm": "samarati"}, "beta_likeness: is not available with algorithm: samarati"),
+        (
+            {"algorithm": "samarati", "samarati": {"max_suppressed": 0.1}},
+            "samarati.max_suppressed: cannot be combined with beta_likeness: beta_likeness",
+        ),
         (
             {"series": {"hold_nights": 2, "hold_above": 0.5}},
             "series.hold_above: cannot be combined with beta_likeness: beta_likeness compares",
@@ -93,6 +95,19 @@ def test_it_is_in_the_schema_and_in_the_form():
 def test_what_cannot_hold_together_is_refused(keys, message):
     with added():
         assert message in refused(**SECTION, **keys)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"algorithm": "samarati", "samarati": {"max_suppressed": 0.1}},
+        {"series": {"hold_nights": 2, "hold_above": 0.5}},
+    ],
+)
+def test_rows_may_be_left_out_by_a_criterion_that_looks_at_each_class_by_itself(keys):
+    with added({"given": "added_criteria:ByItself"}):
+        job = read(given={"risk": 2}, **keys)
+    assert job.criteria["given"].needs_all_rows is False
 
 
 class Incomplete(criterion.Criterion):

@@ -5,7 +5,8 @@ ones a job asks for. `mondrian_ops.verify.criteria` measures each of them once m
 as written, by code of its own.
 """
 
-from mondrian_ops.cut.criteria.base import CutCriterion, KernelCriterion
+from mondrian_ops.cut.criteria.base import CutCriterion, Diversity
+from mondrian_ops.cut.criteria.counted import CountedCriterion
 from mondrian_ops.cut.criteria.distinct_diversity import DistinctDiversity
 from mondrian_ops.cut.criteria.entropy_diversity import EntropyDiversity
 from mondrian_ops.cut.criteria.k_anonymity import DistinctPersons, KAnonymity
@@ -15,12 +16,13 @@ from mondrian_ops.cut.criteria.spread_diversity import SpreadDiversity
 from mondrian_ops.cut.criteria.t_closeness import TCloseness
 
 __all__ = [
+    "CountedCriterion",
     "CutCriterion",
     "DistinctDiversity",
     "DistinctPersons",
+    "Diversity",
     "EntropyDiversity",
     "KAnonymity",
-    "KernelCriterion",
     "Privacy",
     "RecursiveDiversity",
     "SpreadDiversity",

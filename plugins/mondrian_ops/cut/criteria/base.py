@@ -20,35 +20,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class CutCriterion(ABC):
-    """A requirement on the values of one sensitive column within every class."""
-
-    column: str
-
-    @property
-    def min_class_size(self) -> int:
-        """The minimum number of rows of a class that satisfies the criterion."""
-        return 1
-
-    @property
-    def skips_missing(self) -> bool:
-        """Whether rows without a value are left out."""
-        return False
-
-    @abstractmethod
-    def holds(self, counts: Ints, domain: SensitiveDomain) -> Bools:
-        """(classes,) which classes satisfy it; ``counts``: (classes, codes) of ``domain``."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """The criterion and its numbers, for reports and errors."""
-
-    def unattainable(self, domain: SensitiveDomain) -> str:
-        """Why no class satisfies it, in words with the remedy; empty where nothing is known."""
-        return ""
-
-
 class Tables(NamedTuple):
     """What the kernels need to know of the values of a column, by code; empty if nothing."""
 
@@ -59,18 +30,14 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KernelCriterion(CutCriterion):
-    """A criterion that the kernels know by its ``kind``, so that each cut is checked by it.
+class CutCriterion(ABC):
+    """A requirement on the values of one sensitive column within every class.
 
-    With ``missing_counts`` the missing value counts as one value. Without it, l-diversity is
-    required of the rows of a class that have a value: rows without one neither help nor harm, and a
-    class of such rows alone is not diverse. In both cases a union of classes that satisfy the
-    criterion satisfies it: its rows with a value are those of the classes, for which the papers'
-    proofs hold.
+    The kernels know it by its ``kind`` and check each cut by it.
     """
 
+    column: str
     level: float  # l, or t
-    missing_counts: bool = field(default=False, kw_only=True)
 
     kind: ClassVar[int]
 
@@ -89,21 +56,57 @@ class KernelCriterion(CutCriterion):
 
     @property
     def min_class_size(self) -> int:
-        """The minimum number of rows of a class that satisfies the criterion: l different ones."""
-        return int(np.ceil(self.level - 1e-9))
+        """The minimum number of rows of a class that satisfies the criterion."""
+        return 1
 
     @property
     def skips_missing(self) -> bool:
-        return not self.missing_counts
+        """Whether rows without a value are left out."""
+        return False
 
     def tables(self, domain: SensitiveDomain) -> Tables:
         """What the kernels need to know of the values."""
         return Tables()
 
+    def asked(self, domain: SensitiveDomain) -> class_criteria.Asked | None:
+        """What the kernels ask about classes, if they do not know the criterion."""
+        return None
+
     def holds(self, counts: Ints, domain: SensitiveDomain) -> Bools:
+        """(classes,) which classes satisfy it; ``counts``: (classes, codes) of ``domain``."""
         criteria = kernel([self], 1, [domain])
         each = (class_criteria.satisfies(of_class, criteria, 0) for of_class in counts)
         return np.fromiter(each, np.bool_, len(counts))
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The criterion and its numbers, for reports and errors."""
+
+    def unattainable(self, domain: SensitiveDomain) -> str:
+        """Why no class satisfies it, in words with the remedy; empty where nothing is known."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Diversity(CutCriterion):
+    """l-diversity, of the rows of a class that have a value.
+
+    Rows without one neither help nor harm, and a class of such rows alone is not diverse. With
+    ``missing_counts`` the missing value counts as one value. In both cases a union of classes that
+    satisfy the criterion satisfies it: its rows with a value are those of the classes, for which
+    the papers' proofs hold.
+    """
+
+    missing_counts: bool = field(default=False, kw_only=True)
+
+    @property
+    def min_class_size(self) -> int:
+        """That of l different values."""
+        return int(np.ceil(self.level - 1e-9))
+
+    @property
+    def skips_missing(self) -> bool:
+        return not self.missing_counts
 
     @property
     def _missing(self) -> str:
@@ -111,7 +114,7 @@ class KernelCriterion(CutCriterion):
 
 
 def kernel(
-    criteria: Sequence[KernelCriterion], k: int, domains: Sequence[SensitiveDomain]
+    criteria: Sequence[CutCriterion], k: int, domains: Sequence[SensitiveDomain]
 ) -> class_criteria.Criteria:
     """The criteria for the kernels, with the minimum size ``k``; ``domains`` of all columns."""
     column_of = {domain.name: column for column, domain in enumerate(domains)}
@@ -137,6 +140,7 @@ def kernel(
         parent_first=_starts(parents),
         near_end=_joined(near, np.int32),
         near_first=_starts(near),
+        asked=[criterion.asked(domain) for criterion, domain in each],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from mondrian_ops.cut.criteria.base import KernelCriterion
+from mondrian_ops.cut.criteria.base import Diversity
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.job import Job
@@ -13,7 +13,7 @@ from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)
-class DistinctDiversity(KernelCriterion):
+class DistinctDiversity(Diversity):
     """At least l distinct sensitive values (Machanavajjhala et al. 2006, section 4.1)."""
 
     kind = class_criteria.DISTINCT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from mondrian_ops.cut.criteria.base import KernelCriterion
+from mondrian_ops.cut.criteria.base import Diversity
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.job import Job
@@ -13,7 +13,7 @@ from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)
-class EntropyDiversity(KernelCriterion):
+class EntropyDiversity(Diversity):
     """Entropy of at least log(l) (Machanavajjhala et al. 2006, definition 4.1)."""
 
     kind = class_criteria.ENTROPY

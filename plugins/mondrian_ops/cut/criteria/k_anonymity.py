@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from mondrian_ops.cut.criteria.distinct_diversity import DistinctDiversity
 from mondrian_ops.late_methods import dataclass
 
@@ -25,9 +27,7 @@ class DistinctPersons(DistinctDiversity):
     of the ``entity_id``; all rows without a value count as one person.
     """
 
-    @property
-    def skips_missing(self) -> bool:
-        return False
+    missing_counts: bool = field(default=True, kw_only=True)
 
     def __str__(self) -> str:
         return f"k-anonymity, k = {self.level:g} persons by {self.column}"

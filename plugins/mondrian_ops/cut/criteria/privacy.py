@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.criteria.base import CutCriterion, KernelCriterion, kernel
+from mondrian_ops.cut.criteria.base import CutCriterion, kernel
 from mondrian_ops.cut.criteria.counted import CountedCriterion
 from mondrian_ops.cut.criteria.distinct_diversity import DistinctDiversity
 from mondrian_ops.cut.criteria.entropy_diversity import EntropyDiversity
@@ -21,7 +21,7 @@ from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
 
-KNOWN: tuple[type[KernelCriterion], ...] = (
+KNOWN: tuple[type[CutCriterion], ...] = (
     SpreadDiversity,
     EntropyDiversity,
     RecursiveDiversity,
@@ -50,13 +50,8 @@ class Privacy:
         persons = None if job.entity_id is None else DistinctPersons(job.entity_id, job.k)
         criteria: list[CutCriterion] = [each for each in asked if each is not None]
         for column in job.sensitive:
-            criteria += [CountedCriterion(column, each) for each in job.criteria.values()]
+            criteria += [CountedCriterion.by(each, column) for each in job.criteria.values()]
         return cls(KAnonymity(job.k), tuple(criteria), persons)
-
-    @property
-    def counted(self) -> list[CountedCriterion]:
-        """The criteria that the kernels do not know."""
-        return [each for each in self.criteria if isinstance(each, CountedCriterion)]
 
     @property
     def min_class_size(self) -> int:
@@ -102,12 +97,11 @@ class Privacy:
         )
 
     def kernel(self, domains: Sequence[SensitiveDomain]) -> class_criteria.Criteria:
-        """The criteria that the kernels know, for them; the minimum size is that of all.
+        """The criteria for the kernels.
 
         ``domains`` in the columns' order, persons last. The domain of persons may be that of the
         rows at hand: only equality of codes matters.
         """
-        criteria = [each for each in self.criteria if isinstance(each, KernelCriterion)]
-        if self.persons is not None:
-            criteria.append(self.persons)
+        criteria = [*self.criteria, *([] if self.persons is None else [self.persons])]
+        criteria.sort(key=lambda each: each.kind == class_criteria.ASKED)  # what is slow comes last
         return kernel(criteria, self.min_class_size, domains)

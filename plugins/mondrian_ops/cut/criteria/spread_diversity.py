@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.criteria.base import KernelCriterion, Tables
+from mondrian_ops.cut.criteria.base import Diversity, Tables
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
@@ -18,7 +18,7 @@ from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)
-class SpreadDiversity(KernelCriterion):
+class SpreadDiversity(Diversity):
     """At most 1/l of the rows have values that lie within a width of one another.
 
     (epsilon, m)-anonymity (Li, Tao and Xiao, SIGMOD 2008, definition 2) bounds the rows around each

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.criteria.base import KernelCriterion, Tables
+from mondrian_ops.cut.criteria.base import CutCriterion, Tables
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
@@ -17,7 +17,7 @@ from mondrian_ops.late_methods import dataclass
 
 
 @dataclass(frozen=True)
-class TCloseness(KernelCriterion):
+class TCloseness(CutCriterion):
     """Distribution within t of the whole dataset's (Li, Li and Venkatasubramanian 2007).
 
     The distance is the variational one (``equal``), or the earth mover's over the order of the
@@ -33,14 +33,6 @@ class TCloseness(KernelCriterion):
         if job.t is None:
             return None
         return cls(column, job.t, job.t_distance, hierarchies.get(column))
-
-    @property
-    def min_class_size(self) -> int:
-        return 1
-
-    @property
-    def skips_missing(self) -> bool:
-        return False
 
     @property
     def kind(self) -> int:  # type: ignore[override]

@@ -105,6 +105,11 @@ static int satisfies(const int64_t *counts, int64_t total, int64_t distinct,
   double level = criteria->level[j];
   if (criteria->kind[j] == MO_DISTINCT)
     return (double)(distinct - (first > 0 && counts[0] > 0)) >= level;
+  if (criteria->kind[j] == MO_ASKED) {
+    uint8_t holds = 0;
+    criteria->asked(j, 1, counts, &holds);
+    return holds;
+  }
   int64_t counted = total - (first > 0 ? counts[0] : 0);
   if (criteria->kind[j] == MO_ENTROPY) /* Machanavajjhala et al. 2006, definition 4.1 */
     return entropy(counts, first, codes, counted) >= log(level) - TOLERANCE;
@@ -169,6 +174,36 @@ int mo_satisfies(const int64_t *counts, const mo_criteria *criteria, int64_t j) 
   return found;
 }
 
+enum { ASKED_COUNTS = 1 << 16 }; /* of the groups that an MO_ASKED is asked about at once, about */
+
+/* Asks about the groups that hold so far, many at once: criterion j, an MO_ASKED. */
+static int ask_groups(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
+                      const int32_t *codes, const int64_t *rows, const mo_criteria *criteria,
+                      int64_t j, uint8_t *holds) {
+  int64_t size = criteria->codes[j], most = ASKED_COUNTS / size + 1, waiting = 0;
+  int64_t *counts = zeros(most * size, sizeof *counts), *place = zeros(most, sizeof *place);
+  uint8_t *found = zeros(most, sizeof *found);
+  int status = counts && place && found ? MO_DONE : MO_NO_MEMORY;
+  for (int64_t i = 0; i < groups && status == MO_DONE && !stopped(); i++) {
+    if (holds[i]) {
+      int64_t *own = counts + waiting * size, stop = i + 1 < groups ? starts[i + 1] : length;
+      memset(own, 0, (size_t)size * sizeof *own);
+      for (int64_t at = starts[i]; at < stop; at++) own[codes[index[at]]] += rows[index[at]];
+      place[waiting++] = i;
+    }
+    if (waiting < most && i + 1 < groups) continue;
+    if (waiting > 0) criteria->asked(j, waiting, counts, found);
+    while (waiting > 0) {
+      waiting--;
+      holds[place[waiting]] = found[waiting];
+    }
+  }
+  free(counts);
+  free(place);
+  free(found);
+  return status;
+}
+
 int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
                       const int32_t *sensitive, int64_t combinations, const int64_t *rows,
                       const mo_criteria *criteria, uint8_t *holds) {
@@ -179,12 +214,18 @@ int mo_groups_satisfy(const int32_t *index, int64_t length, const int64_t *start
     for (int64_t at = start; at < stop; at++) total += rows[index[at]];
     int found = total >= criteria->k;
     for (int64_t j = 0; j < criteria->count && found; j++) {
+      if (criteria->kind[j] == MO_ASKED) continue;
       const int32_t *codes = sensitive + criteria->column[j] * combinations;
       for (int64_t at = start; at < stop; at++)
         count_rows(&tally, codes[index[at]], rows[index[at]]);
       found = counted_satisfy(&tally, criteria, j);
     }
     holds[i] = (uint8_t)found;
+  }
+  for (int64_t j = 0; j < criteria->count && status == MO_DONE; j++) {
+    const int32_t *codes = sensitive + criteria->column[j] * combinations;
+    if (criteria->kind[j] == MO_ASKED)
+      status = ask_groups(index, length, starts, groups, codes, rows, criteria, j, holds);
   }
   free_tally(&tally);
   return status;

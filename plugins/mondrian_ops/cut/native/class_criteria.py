@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.native.arrays import Floats, Ints, address, check_below, check_rows, check_starts
-from mondrian_ops.native.library import function
+from mondrian_ops.native.library import Asking, function
 
 # Kinds of privacy criterion on a sensitive attribute.
-DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE, NEAR = 0, 1, 2, 3, 4, 5, 6
+DISTINCT, ENTROPY, RECURSIVE, T_EQUAL, T_ORDERED, T_TREE, NEAR, ASKED = 0, 1, 2, 3, 4, 5, 6, 7
+
+Asked = Callable[[Ints], NDArray[np.bool_]]
+"""(classes,) which classes satisfy a criterion of the kind ASKED, by counts (classes, codes)."""
 
 
 class Criteria(NamedTuple):
@@ -32,15 +36,20 @@ class Criteria(NamedTuple):
     parent_first: Ints  # (criteria + 1,)
     near_end: NDArray[np.int32]  # NEAR: the greatest code that is near each code, flat, ascending
     near_first: Ints  # (criteria + 1,)
+    asked: Sequence[Asked | None] = ()  # (criteria,) or none: ASKED: what kernels ask
 
 
-class CriteriaStruct(ctypes.Structure):
+_ASKED = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class CriteriaStruct(Asking):
     """`Criteria` as kernels.h declares them; it keeps their arrays alive."""
 
     _fields_: ClassVar[list[tuple[str, Any]]] = [
         ("k", ctypes.c_int64),
         ("count", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in Criteria._fields[1:]),
+        *((name, ctypes.c_void_p) for name in Criteria._fields[1:-1]),
+        ("asked", _ASKED),
     ]
     of: Criteria
 
@@ -61,7 +70,28 @@ class CriteriaStruct(ctypes.Structure):
         _check(criteria, columns)
         made = cls(criteria.k, count, *places)
         made.of = criteria
+        if any(criteria.asked):
+            made.asked = _ASKED(_asking(criteria, made.failures))
         return made
+
+
+def _asking(criteria: Criteria, failures: list[BaseException]) -> Callable[..., None]:
+    """What kernels call, perhaps in threads of their own; after a failure no class satisfies it."""
+
+    def ask(j: int, classes: int, counts: int, holds: int) -> None:
+        codes, asked = int(criteria.codes[j]), criteria.asked[j]
+        found = (ctypes.c_uint8 * classes).from_address(holds)
+        ctypes.memset(found, 0, classes)
+        if asked is None or failures:
+            return
+        table = (ctypes.c_int64 * (classes * codes)).from_address(counts)
+        try:
+            of_classes = np.array(table, np.int64)  # a copy: C counts others there next
+            np.array(found, copy=False)[:] = asked(of_classes.reshape(classes, codes))
+        except BaseException as error:
+            failures.append(error)
+
+    return ask
 
 
 _FLOATS = ("level", "c", "share", "height")
@@ -70,7 +100,7 @@ _DTYPES = {
     name: np.dtype(
         np.int32 if name in _NARROW else np.float64 if name in _FLOATS else np.int64,
     )
-    for name in Criteria._fields[1:]
+    for name in Criteria._fields[1:-1]
 }
 
 
@@ -86,10 +116,12 @@ def _check(criteria: Criteria, columns: int) -> None:
     _check_runs(criteria.near_first.tolist(), len(criteria.near_end), "near_first")
     for j in range(len(criteria.kind)):
         kind, codes = int(criteria.kind[j]), int(criteria.codes[j])
-        _check_within(kind, 0, NEAR, "kind")
+        _check_within(kind, 0, ASKED, "kind")
         _check_within(int(criteria.column[j]), 0, columns - 1, "column")
         _check_within(int(criteria.uncounted[j]), 0, 1, "uncounted")
-        if not abs(criteria.level[j]) < 1 << 62:
+        if kind == ASKED and (len(criteria.asked) <= j or criteria.asked[j] is None or not codes):
+            raise ValueError("criteria: what is asked is missing")
+        if kind != ASKED and not abs(criteria.level[j]) < 1 << 62:
             raise ValueError("criteria: level must fit into 63 bits")
         _check_within(codes, int(criteria.uncounted[j]), 1 << 31, "codes")
         if (

@@ -17,6 +17,7 @@ enum {
   FEW = 16, /* codes that find_present looks up in a register */
   BLOCK = 1 << 15, /* rows of a block, so that its codes fit in 16 bits */
   SPARSE = 4, /* a node's codes are sparse when their range is more than so many times its rows */
+  ASKED_CUTS = 64, /* the most cuts whose sides an MO_ASKED is asked about at once */
   MAX_WAITING = 70, /* the smaller side is cut first, so at most log2(rows) + 1 nodes wait */
 };
 
@@ -118,6 +119,8 @@ typedef struct {
   uint8_t *taken; /* (group rows,): which rows joined the group */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
+  int64_t asked_cuts; /* how many cuts an MO_ASKED is asked about at once */
+  int64_t *asked_counts; /* (asked cuts + 1, 2, sensitive codes) */
   mo_tally left_tally,
       right_tally; /* of the sides of a cut, or of one group of rows; empty between uses */
   stretches near; /* of MO_NEAR only */
@@ -181,7 +184,8 @@ int fits_word(node here, const workspace *work);
 node make_masks(node here, workspace *work);
 int64_t tally_members(node here, int32_t a, workspace *work);
 uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work);
-int members_satisfy(uint64_t members, workspace *work);
+void count_members(uint64_t members, int64_t j, int64_t *counts, const workspace *work);
+int members_satisfy_known(uint64_t members, workspace *work);
 
 /* present_codes.c */
 void find_present(node here, workspace *work);

@@ -122,11 +122,23 @@ static int are_spread(uint64_t members, const masks *of, const mo_criteria *crit
   return is_spread(most, __builtin_popcountll(members), criteria->level[j]);
 }
 
-/* Whether some members satisfy every criterion. */
-int members_satisfy(uint64_t members, workspace *work) {
+/* Counts the members' values of criterion j's column into counts (codes,), which are zero. */
+void count_members(uint64_t members, int64_t j, int64_t *counts, const workspace *work) {
+  const masks *of = &work->masks[work->layout->attributes + work->criteria->column[j]];
+  int64_t before = 0;
+  for (int64_t i = 0; i < of->distinct; i++) {
+    int64_t below = __builtin_popcountll(members & of->at_most[i]);
+    counts[of->value[i]] = below - before;
+    before = below;
+  }
+}
+
+/* Whether some members satisfy every criterion that need not be asked about. */
+int members_satisfy_known(uint64_t members, workspace *work) {
   const mo_criteria *criteria = work->criteria;
   for (int64_t j = 0; j < criteria->count; j++) {
     const masks *of = &work->masks[work->layout->attributes + criteria->column[j]];
+    if (criteria->kind[j] == MO_ASKED) continue;
     if (criteria->kind[j] == MO_DISTINCT) {
       if (!are_diverse(members, of, criteria->uncounted[j], criteria->level[j])) return 0;
       continue;

@@ -71,19 +71,54 @@ static int sides_satisfy(node here, cut tried, int64_t j, workspace *work) {
   return 0;
 }
 
-/* Whether both sides of a cut satisfy every criterion on sensitive columns. */
-int cut_satisfies(node here, cut tried, workspace *work) {
+/* Counts the sensitive values of both sides of a cut, (2, codes). */
+static void count_sides(node here, cut tried, int64_t j, int64_t *counts, const workspace *work) {
+  const layout *of = work->layout;
+  int64_t codes = work->criteria->codes[j];
+  memset(counts, 0, (size_t)(2 * codes) * sizeof *counts);
+  if (here.members) {
+    uint64_t left = here.members & members_between(tried.attribute, tried.low, tried.high, work);
+    count_members(left, j, counts, work);
+    count_members(here.members & ~left, j, counts + codes, work);
+    return;
+  }
+  field side = of->column[tried.attribute], value = sensitive_field(of, work->criteria->column[j]);
+  uint64_t span = (uint64_t)(tried.high - tried.low);
+  for (int64_t i = 0; i < here.count; i++) {
+    const unsigned char *record = here.rows + i * of->stride;
+    int goes_left = (uint64_t)(code_of(record, side) - tried.low) <= span;
+    counts[code_of(record, value) + (goes_left ? 0 : codes)]++;
+  }
+}
+
+/* Whether both sides of a cut satisfy every criterion that need not be asked about. */
+static int sides_satisfy_known(node here, cut tried, workspace *work) {
   const mo_criteria *criteria = work->criteria;
   if (here.members) {
     uint64_t left = here.members & members_between(tried.attribute, tried.low, tried.high, work);
-    return members_satisfy(left, work) && members_satisfy(here.members & ~left, work);
+    return members_satisfy_known(left, work) && members_satisfy_known(here.members & ~left, work);
   }
   for (int64_t j = 0; j < criteria->count; j++) {
+    if (criteria->kind[j] == MO_ASKED) continue;
     int holds = criteria->kind[j] == MO_DISTINCT
                     ? both_diverse(here, tried, criteria->column[j], criteria->uncounted[j],
                                    criteria->level[j], work)
                     : sides_satisfy(here, tried, j, work);
     if (!holds) return 0;
+  }
+  return 1;
+}
+
+/* Whether both sides of a cut satisfy every criterion on sensitive columns. */
+int cut_satisfies(node here, cut tried, workspace *work) {
+  const mo_criteria *criteria = work->criteria;
+  if (!sides_satisfy_known(here, tried, work)) return 0;
+  for (int64_t j = 0; j < criteria->count; j++) {
+    uint8_t holds[2];
+    if (criteria->kind[j] != MO_ASKED) continue;
+    count_sides(here, tried, j, work->asked_counts, work);
+    criteria->asked(j, 2, work->asked_counts, holds);
+    if (!holds[0] || !holds[1]) return 0;
   }
   return 1;
 }
@@ -194,18 +229,56 @@ static void mark_spread(node here, int64_t d, int64_t c, workspace *work) {
   forget(whole, whole->distinct);
 }
 
+/* Asks about the sides of so many cuts, which wait, and writes which of them are valid. */
+static void ask_about(const int64_t *places, int64_t cuts, int64_t c, workspace *work) {
+  uint8_t holds[2 * ASKED_CUTS];
+  if (cuts > 0) work->criteria->asked(c, 2 * cuts, work->asked_counts, holds);
+  for (int64_t i = 0; i < cuts; i++) work->valid[places[i]] = holds[2 * i] && holds[2 * i + 1];
+}
+
+/* mark_by of an MO_ASKED: many cuts are asked about at once. */
+static void mark_asked(node here, int32_t a, int64_t d, int64_t c, workspace *work) {
+  const layout *of = work->layout;
+  int64_t codes = work->criteria->codes[c], places[ASKED_CUTS], waiting = 0;
+  size_t bytes = (size_t)codes * sizeof(int64_t);
+  field value = sensitive_field(of, work->criteria->column[c]);
+  int64_t *left = work->asked_counts + 2 * work->asked_cuts * codes, *right = left + codes;
+  memset(left, 0, 2 * bytes);
+  for (int64_t i = 0; !here.members && i < here.count; i++)
+    right[code_of(here.rows + i * of->stride, value)]++;
+  for (int64_t j = 0, i = 0; j + 1 < d && !stopped(); j++) {
+    for (; !here.members && i < work->below[j]; i++) {
+      int64_t s = code_of(here.rows + (int64_t)work->order[i] * of->stride, value);
+      left[s]++;
+      right[s]--;
+    }
+    if (!work->valid[j]) continue;
+    int64_t *own = work->asked_counts + 2 * waiting * codes;
+    if (here.members) {
+      count_sides(here, (cut){a, 0, work->value[j]}, c, own, work);
+    } else {
+      memcpy(own, left, 2 * bytes);
+    }
+    places[waiting++] = j;
+    if (waiting < work->asked_cuts) continue;
+    ask_about(places, waiting, c, work);
+    waiting = 0;
+  }
+  ask_about(places, waiting, c, work);
+}
+
 /* Writes to work->valid[j] whether the cut above the j-th of d distinct codes, which were just
  * tallied, leaves k rows and satisfies every criterion on both sides. */
 void mark_valid(node here, int32_t a, int64_t d, workspace *work) {
   int64_t k = work->criteria->k;
   for (int64_t j = 0; j + 1 < d; j++)
     work->valid[j] = work->below[j] >= k && here.count - work->below[j] >= k;
-  if (here.members) {
-    for (int64_t j = 0; j + 1 < d; j++)
-      work->valid[j] = work->valid[j] && cut_satisfies(here, (cut){a, 0, work->value[j]}, work);
-    return;
+  if (!here.members) order_rows(here, a, d, work);
+  for (int64_t j = 0; here.members && j + 1 < d; j++)
+    work->valid[j] = work->valid[j] && sides_satisfy_known(here, (cut){a, 0, work->value[j]}, work);
+  for (int64_t c = 0; c < work->criteria->count; c++) {
+    int64_t kind = work->criteria->kind[c];
+    if (kind == MO_ASKED) mark_asked(here, a, d, c, work);
+    else if (!here.members) (kind == MO_NEAR ? mark_spread : mark_by)(here, d, c, work);
   }
-  order_rows(here, a, d, work);
-  for (int64_t c = 0; c < work->criteria->count; c++)
-    (work->criteria->kind[c] == MO_NEAR ? mark_spread : mark_by)(here, d, c, work);
 }

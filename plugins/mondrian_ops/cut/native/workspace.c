@@ -12,6 +12,8 @@ static int64_t least_of(int64_t one, int64_t other) { return one < other ? one :
 #define ASAN_POISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
+enum { ASKED_COUNTS = 1 << 16 }; /* of the cuts that an MO_ASKED is asked about at once, about */
+
 enum { LINE = 64 }; /* bytes between two arrays, and what the first one begins at a multiple of */
 
 /* One piece of memory from which arrays are taken; without memory it only counts. */
@@ -30,7 +32,8 @@ static void *take(arena *from, int64_t length, size_t bytes) {
 }
 
 /* Takes the arrays of a workspace of so many rows from an arena. */
-static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, arena *from) {
+static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_t asked,
+                        arena *from) {
   const layout *of = work->layout;
   const mo_policy *policy = &work->policy;
   int64_t codes = work->codes, most = work->most_codes, attributes = of->attributes;
@@ -57,6 +60,7 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, arena 
   TAKE(reaches, attributes);
   TAKE(widening, (attributes + 1) * group_rows);
   TAKE(taken, group_rows);
+  TAKE(asked_counts, 2 * (work->asked_cuts + 1) * asked);
   TAKE(left_seen, sensitive);
   TAKE(right_seen, sensitive);
   TAKE(others, (rows + 1) * stride);
@@ -69,9 +73,11 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, arena 
  * close_workspace frees it, whatever this returns. */
 int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t rows,
                    const mo_criteria *criteria, const mo_policy *policy) {
-  int64_t near = 0, most = codes;
-  for (int64_t j = 0; j < criteria->count; j++)
+  int64_t near = 0, asked = 0, most = codes;
+  for (int64_t j = 0; j < criteria->count; j++) {
     if (criteria->kind[j] == MO_NEAR && criteria->codes[j] > near) near = criteria->codes[j];
+    if (criteria->kind[j] == MO_ASKED && criteria->codes[j] > asked) asked = criteria->codes[j];
+  }
   for (int64_t c = 0; c < of->attributes + of->sensitive; c++)
     most = of->column[c].codes > most ? of->column[c].codes : most;
   memset(work, 0, sizeof *work);
@@ -80,15 +86,17 @@ int open_workspace(workspace *work, const layout *of, int64_t codes, int64_t row
   work->policy = *policy;
   work->codes = codes;
   work->most_codes = most;
+  work->asked_cuts = least_of(ASKED_CUTS, ASKED_COUNTS / (2 * (asked > 0 ? asked : 1)));
+  if (work->asked_cuts < 1) work->asked_cuts = 1;
   int left = allocate_tally(&work->left_tally, criteria, rows);
   int right = allocate_tally(&work->right_tally, criteria, rows);
   int spread = open_stretches(&work->near, least_of(near, rows));
   arena from = {0};
-  take_arrays(work, rows, work->left_tally.codes, &from);
+  take_arrays(work, rows, work->left_tally.codes, asked, &from);
   from = (arena){.memory = zeros(1, from.used)};
   if (!from.memory) return MO_NO_MEMORY;
   work->memory = from.memory;
-  take_arrays(work, rows, work->left_tally.codes, &from);
+  take_arrays(work, rows, work->left_tally.codes, asked, &from);
   return left == MO_DONE && right == MO_DONE && spread == MO_DONE ? MO_DONE : MO_NO_MEMORY;
 }
 

@@ -20,6 +20,7 @@ from mondrian_ops.cut.criteria import (
     TCloseness,
 )
 from mondrian_ops.cut.native.class_criteria import (
+    ASKED,
     DISTINCT,
     T_EQUAL,
     T_TREE,
@@ -30,6 +31,7 @@ from mondrian_ops.cut.native.class_criteria import (
 )
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.errors import JobError
 
 TWO = Criteria(  # diversity of 3 codes, and closeness over the tree ((0, 1), (2, 3))
     k=2,
@@ -171,7 +173,9 @@ def test_the_struct_holds_the_arrays():
     ("changed", "text"),
     [
         ({"k": 2**63}, "k must fit into 64 bits"),
-        ({"kind": np.array([0, 7])}, "criteria: kind"),
+        ({"kind": np.array([0, 8])}, "criteria: kind"),
+        ({"kind": np.array([0, ASKED])}, "criteria: what is asked is missing"),
+        ({"kind": np.array([0, ASKED]), "asked": [None, None]}, "what is asked is missing"),
         ({"kind": np.array([T_EQUAL, T_TREE])}, "share must have an entry for every code"),
         ({"column": np.array([0, 2])}, "criteria: column"),
         ({"column": np.array([-1, 1])}, "criteria: column"),
@@ -191,8 +195,36 @@ def test_criteria_that_would_point_outside_are_refused(changed, text):
         CriteriaStruct.made(TWO._replace(**changed), 2)
 
 
-@pytest.mark.parametrize("name", Criteria._fields[1:])
+@pytest.mark.parametrize("name", Criteria._fields[1:-1])
 def test_criteria_of_other_types_are_refused(name):
     other = getattr(TWO, name).astype(np.float32)
     with pytest.raises(TypeError, match=f"criteria: {name}"):
         CriteriaStruct.made(TWO._replace(**{name: other}), 2)
+
+
+def test_an_error_of_what_is_asked_is_raised_once_the_kernel_has_returned():
+    calls = []
+
+    def asked(counts):
+        calls.append(counts.shape)
+        raise JobError("no answer")
+
+    criteria = TWO._replace(kind=np.array([DISTINCT, ASKED]), asked=[None, asked])
+    sensitive = np.array([[1, 2] * 50, [0, 1] * 50], np.int32)
+    index, starts = np.arange(100, dtype=np.int32), np.arange(0, 100, 4)
+    with pytest.raises(JobError, match="no answer"):
+        groups_satisfy(index, starts, sensitive, np.ones(100, np.int64), criteria)
+    assert len(calls) == 1  # after an error nothing more is asked
+
+
+def test_what_is_asked_may_keep_the_counts():
+    """The kernel counts other classes in the same memory."""
+    kept = []
+    criteria = TWO._replace(
+        kind=np.array([DISTINCT, ASKED]),
+        asked=[None, lambda counts: kept.append(counts) or np.ones(len(counts), bool)],
+    )
+    sensitive = np.array([[1, 2] * 50, np.arange(100) % 4], np.int32)
+    index, starts = np.arange(100, dtype=np.int32), np.arange(0, 100, 4)
+    assert groups_satisfy(index, starts, sensitive, np.ones(100, np.int64), criteria).all()
+    assert np.concatenate(kept).tolist() == [[1, 1, 1, 1]] * 25

@@ -24,10 +24,16 @@ LEVELS = {
     class_criteria.T_ORDERED: st.sampled_from([0.1, 0.2, 0.4]),
     class_criteria.T_TREE: st.sampled_from([0.1, 0.3, 0.6]),
     class_criteria.NEAR: st.sampled_from([1.0, 1.5, 2.0, 3.0]),
+    class_criteria.ASKED: st.sampled_from([0.4, 0.6, 0.8]),
 }
 CODES = 4  # sensitive codes; their tree is ((0, 1), (2, 3))
 PARENT = np.array([4, 4, 5, 5, 6, 6, -1], np.int32)
 HEIGHT = np.array([0, 0, 0, 0, 0.5, 0.5, 1.0])
+
+
+def share_at_most(most):
+    """A criterion that Python is asked: no value has more than this share of a class."""
+    return lambda counts: counts.max(axis=1) <= most * counts.sum(axis=1)
 
 
 @st.composite
@@ -72,6 +78,7 @@ def nodes(draw):
         parent_first=np.arange(count + 1, dtype=np.int64) * len(PARENT),
         near_end=np.concatenate(near_ends),
         near_first=np.arange(count + 1, dtype=np.int64) * CODES,
+        asked=[share_at_most(each) for each in level],
     )
     start = draw(st.integers(0, rows - 2))
     stop = draw(st.integers(start + 2, rows))
@@ -121,6 +128,10 @@ def brute_holds(rows, criteria, members) -> bool:
         if kind == class_criteria.RECURSIVE and level > 1:
             diverse = bool(counts) and brute_force.recursive(counts, c, int(level))
             if not diverse:
+                return False
+        if kind == class_criteria.ASKED:
+            every = Counter(rows.sensitive[column, members].tolist())
+            if max(every.values()) > level * every.total():
                 return False
         if kind == class_criteria.NEAR:
             end = criteria.near_end[criteria.near_first[j] :]
