@@ -294,7 +294,8 @@ class Anonymizer:
         if len(np.unique(persons)) == len(persons):  # each has one row
             return classes
         columns, level = values.columns(sensitive), values.level
-        classes = joined(classes, persons, columns, level)
+        has_added = bool(self.job.criteria)  # which a join may break
+        classes = joined(classes, persons, columns, level, rows.satisfied if has_added else None)
         if len(classes.starts) == 1 and not satisfied(classes, persons, columns, level).all():
             raise UnattainableError(
                 f"l: the {len(persons)} rows of a fragment cannot be divided into classes whose "

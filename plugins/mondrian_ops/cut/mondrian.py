@@ -167,6 +167,13 @@ class CodedRows:
         """Number of rows."""
         return int(self.rows.codes.shape[1])
 
+    def satisfied(self, classes: Classes) -> NDArray[np.bool_]:
+        """(classes,) whether each of some classes of the rows satisfies every criterion."""
+        ones = np.ones(self.count, np.int64)
+        return groups_satisfy(
+            classes.index, classes.starts, self.rows.sensitive, ones, self.criteria
+        )
+
     def taken(self, index: NDArray[np.signedinteger[Any]]) -> CodedRows:
         """Some of the rows; their ``encoded`` columns stay those of all."""
         codes = self.rows.codes.take(index, axis=1)
@@ -225,8 +232,7 @@ def _broken(
     coded: CodedRows, index: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """(rows,): which places are in classes that break a criterion."""
-    rows = np.ones(len(index), np.int64)
-    holds = groups_satisfy(index, starts, coded.rows.sensitive, rows, coded.criteria)
+    holds = coded.satisfied(Classes(index, starts))
     return np.repeat(~holds, np.diff(starts, append=len(index)))
 
 

@@ -11,7 +11,7 @@ joined with their neighbours.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,12 +82,19 @@ def joined(
     persons: NDArray[np.integer],
     columns: Sequence[PersonsColumn],
     level: float,
+    others: Callable[[Classes], Bools] | None = None,
 ) -> Classes:
     """The classes, as few as possible of them joined, until all have ``level`` persons' values.
 
-    ``persons`` (rows,): codes of persons. One class that is left may still fail.
+    ``persons`` (rows,): codes of persons. ``others``: what else each class must satisfy, which a
+    join may break. One class that is left may still fail.
     """
-    return joined_until(classes, lambda classes: satisfied(classes, persons, columns, level))
+
+    def holds(classes: Classes) -> Bools:
+        diverse = satisfied(classes, persons, columns, level)
+        return diverse if others is None else diverse & others(classes)
+
+    return joined_until(classes, holds)
 
 
 def satisfied(

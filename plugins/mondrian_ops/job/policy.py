@@ -144,6 +144,13 @@ class Policy(WithCriteria):
                 f"is required by overlap: {self.overlap}, because releases that tell people apart "
                 "by other columns cannot be compared; list the columns, or set entity_id",
             )
+        of_rows = "max_t" if self.max_t is not None else next(iter(self.criteria), "")
+        if self.entity_id is not None and of_rows:
+            raise wrong(
+                f"{path}.{of_rows}",
+                "counts rows, while entity_id requires that persons are counted; remove one of "
+                "the two, or require min_l, which counts persons",
+            )
         for pattern, role in self.roles.items():
             if role not in ROLES:
                 raise wrong(f"{path}.roles.{pattern}", f"{role!r} is not one of {', '.join(ROLES)}")

@@ -35,6 +35,7 @@ def limits_of(
         f"{algorithm}.",
         _SPLIT_CLASSES if split_classes else "",
         _PERSONS_IN_CLASSES if job.get("entity_id") else _ROWS_OF_A_PERSON,
+        _limits_of_distributions(job, criteria),
         "Somebody who has several releases about the same people can intersect them.",
     ]
     return " ".join(filter(None, sentences))
@@ -102,6 +103,18 @@ def _limits_of_similar(job: Mapping[str, Any]) -> str:
         listed = ", ".join(f"{name} ({widths[name]})" for name in apart)
         sentences.append(f"A guess may be wider than the width of l_width, and right: {listed}.")
     return " ".join(sentences)
+
+
+def _limits_of_distributions(job: Mapping[str, Any], criteria: Sequence[str]) -> str:
+    """That t and criteria of packages count rows, though k counts persons."""
+    names = [*(["t"] if job.get("t") is not None else []), *criteria]
+    if not names or not job.get("entity_id"):
+        return ""
+    count = "counts" if len(names) == 1 else "count"
+    return (
+        f"k counts persons, but {' and '.join(names)} {count} rows: where persons have different "
+        "numbers of rows, the values of a class's persons may be further from those of all persons."
+    )
 
 
 def _limits_of_unlisted(columns: Columns) -> str:

@@ -85,6 +85,8 @@ def guarantees(report: Report) -> list[Guarantee]:
             f"the distribution of {sensitive} in each class is within {number(job.t)} of the "
             "distribution over the whole release."
         )
+        if job.entity_id:
+            meaning += " Rows are counted, not persons."
         requirements.append(
             Guarantee("t-closeness", job.t, report.achieves("t"), said(meaning), at_most=True)
         )

@@ -232,3 +232,45 @@ def test_where_each_person_has_one_row_nothing_changes():
     _, by_person = anonymize(table, JOB)
     _, by_row = anonymize(table, {**JOB, "entity_id": None, "identifiers": ["patient"]})
     assert by_person["class_sizes"] == by_row["class_sizes"]
+
+
+# The distribution of values, which t compares
+
+
+def treatments(people: int = 3000, seed: int = 0) -> pa.Table:
+    """Treatments of people, of whom the few with ulcers come ten times as often as the others."""
+    random = np.random.default_rng(seed)
+    has_ulcer = random.random(people) < 0.2
+    person = np.repeat(np.arange(people), np.where(has_ulcer, random.integers(1, 20, people), 2))
+    return pa.table(
+        {
+            "patient": person,
+            "age": random.integers(18, 90, people)[person],
+            "zip": random.integers(10_000, 10_400, people)[person],
+            "diagnosis": np.where(has_ulcer, "ulcer", "flu")[person].tolist(),
+            "row": np.arange(len(person)),
+        }
+    )
+
+
+def furthest(released: pa.Table, table: pa.Table, of_persons: bool) -> float:
+    """The distance of a class whose share of ulcers is furthest from that of all."""
+    person = dict(zip(table["row"].to_pylist(), table["patient"].to_pylist(), strict=True))
+    ulcers: dict[object, dict[int, bool]] = defaultdict(dict)
+    for row in released.to_pylist():
+        counted = person[row["row"]] if of_persons else row["row"]
+        for group in ("all", (row["age"], row["zip"])):
+            ulcers[group][counted] = row["diagnosis"] == "ulcer"
+    shares = {group: sum(its.values()) / len(its) for group, its in ulcers.items()}
+    return max(abs(share - shares["all"]) for share in shares.values())
+
+
+def test_t_is_kept_by_rows_and_broken_by_persons_as_the_report_says():
+    table = treatments()
+    job = {key: value for key, value in JOB.items() if key != "l"}
+    released, report = anonymize(table, {**job, "t": 0.3})
+    assert furthest(released, table, of_persons=False) <= 0.3 + 1e-9
+    assert furthest(released, table, of_persons=True) > 0.4
+    assert "k counts persons, but t counts rows" in report["limits"]
+    assert any(each.endswith("equal distance in rows, not persons")
+               for each in report["verification"]["checked"])  # fmt: skip

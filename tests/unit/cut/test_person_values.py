@@ -120,3 +120,13 @@ def test_a_search_that_takes_too_long_counts_as_failing(monkeypatch) -> None:
     classes = Classes(np.arange(24, dtype=np.int32), np.array([0, 12]))
     twice = np.tile(persons, 2) + np.repeat([0, 6], 12)
     assert len(joined(classes, twice, [PersonsColumn(np.tile(values, 2))], 3).starts) == 1
+
+
+def test_what_a_join_may_break_is_kept_by_further_joins():
+    classes = Classes(np.arange(12, dtype=np.int32), np.array([0, 2, 4, 6, 8, 10]))
+    persons, values = np.arange(12), np.arange(12) % 2
+    after = joined(
+        classes, persons, [PersonsColumn(values)], 2, others=lambda each: each.sizes % 6 == 0
+    )
+    assert (after.sizes % 6 == 0).all()
+    assert len(after.starts) < 6

@@ -300,6 +300,10 @@ def test_a_shortfall_names_policy_key_value_and_remedy():
             [{"name": "a", "inputs": ["/in"]}, {"name": "a", "inputs": ["/more"]}],
             r"policies\[1\].name: 'a' is the name of two policies",
         ),
+        (
+            [{"name": "a", "inputs": ["/in"], "entity_id": "id", "max_t": 0.2}],
+            "max_t: counts rows, while entity_id requires that persons are counted; remove one",
+        ),
     ],
 )
 def test_a_wrong_policy_is_named(policies, message):
@@ -430,3 +434,8 @@ def test_a_policy_requires_the_criterion_of_a_package(asked, problem):
         found = " ".join(shortfalls(floor, Job.from_dict(with_sensitive(**asked))))
     assert found.startswith(problem)
     assert bool(found) is bool(problem)
+
+
+def test_a_policy_that_counts_persons_does_not_require_what_counts_rows():
+    with added(), pytest.raises(JobError, match="beta_likeness: counts rows, while entity_id"):
+        policy(beta_likeness={"beta": 2}, entity_id="id")

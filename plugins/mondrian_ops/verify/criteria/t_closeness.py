@@ -16,7 +16,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
-from mondrian_ops.verify.criteria.base import ColumnCriterion, Measure
+from mondrian_ops.verify.criteria.base import IN_ROWS, ColumnCriterion, Measure
 from mondrian_ops.verify.figures import ClassCounts
 from mondrian_ops.verify.spread import SensitiveCount
 from mondrian_ops.verify.values import as_read
@@ -39,7 +39,8 @@ class TCloseness(ColumnCriterion):
     ) -> Self | None:
         if job.t is None:
             return None
-        return cls(column, job, of_rows, hierarchies.get(column))
+        # Fragments do not know how many persons of the whole have a value: so it counts rows.
+        return cls(column, job, job.entity_id is not None, hierarchies.get(column))
 
     @property
     def level(self) -> float | None:  # type: ignore[override]
@@ -60,7 +61,9 @@ class TCloseness(ColumnCriterion):
         return _hierarchical(self.column, sensitive, sizes, self.hierarchy)
 
     def __str__(self) -> str:
-        return f"t-closeness of {self.column}, t = {self.job.t:g}, {self.job.t_distance} distance"
+        counted = IN_ROWS if self.of_rows else ""
+        title = f"t-closeness of {self.column}, t = {self.job.t:g}, {self.job.t_distance} distance"
+        return title + counted
 
 
 def _equal(sensitive: SensitiveCount, codes: Measure, totals: Measure, sizes: Measure) -> Floats:
