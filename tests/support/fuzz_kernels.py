@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.native import class_criteria, mondrian, top_down
-from mondrian_ops.cut.native.class_criteria import NEAR, Criteria
+from mondrian_ops.cut.native.class_criteria import ASKED, Criteria
 from mondrian_ops.data.native import counting
 from mondrian_ops.generalize.native import classes
 from mondrian_ops.verify.native import equal_rows, value_counts, value_figures
@@ -100,7 +100,7 @@ class _Table(NamedTuple):
 def _criteria(drawn: Bytes, columns: int, codes: int, persons: bool) -> Criteria:
     """Up to two criteria on each but the column of the persons, which has one of its own."""
     column = [c for c in range(columns - persons) for _ in range(drawn.below(3))]
-    kind = [drawn.below(NEAR + 1) for _ in column]
+    kind = [drawn.below(ASKED + 1) for _ in column]
     if persons:
         column.append(columns - 1)
         kind.append(0)
@@ -123,6 +123,7 @@ def _criteria(drawn: Bytes, columns: int, codes: int, persons: bool) -> Criteria
         parent_first=np.arange(count + 1) * (codes + 1),
         near_end=np.tile(near_end, count),
         near_first=np.arange(count + 1) * codes,
+        asked=[lambda counts: counts.max(axis=1) < counts.sum(axis=1)] * count,
     )
 
 
