@@ -273,6 +273,8 @@ def _recount(drawn: Bytes) -> None:
     kind = ("u1", "u2", "u4")[drawn.below(3)]
     columns = [drawn.array("i4", 2, count) for _ in range(1 + drawn.below(2))]
     starts = equal_rows.equal_runs(*drawn.hostile((columns, count)))
+    numbers = drawn.array(("u1", "i4", "i8")[drawn.below(3)], size, count)
+    equal_rows.distances(*drawn.hostile((numbers, 0, size)))
     keys = drawn.array("u8", 9, count)
     radices = [size] * len(columns)
     equal_rows.join_codes(*drawn.hostile(([each.astype(kind) for each in columns], radices, keys)))

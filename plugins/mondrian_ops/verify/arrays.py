@@ -33,39 +33,6 @@ def decoded(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
-def ends_of(numbers: pa.Array[Any]) -> tuple[int, int] | None:
-    """The least and the greatest of some whole numbers; None where all are missing."""
-    ends = pc.min_max(numbers).as_py()
-    return None if ends["min"] is None else (ends["min"], ends["max"])
-
-
-def distances(numbers: pa.Array[Any], least: int, most: int, kind: Any) -> NDArray[Any]:
-    """(rows,) how far each whole number is from the least one; a missing one follows the greatest.
-
-    ``kind``: the type of the distances, which can hold those of all from ``least`` to ``most``, and
-    of the one behind.
-    """
-    plain = (numbers.fill_null(least) if numbers.null_count else numbers).to_numpy()
-    # Subtraction of unsigned numbers wraps around, so that the distance is right.
-    unsigned = plain.view(f"u{plain.itemsize}")
-    found: NDArray[Any] = (unsigned - _unsigned(least, plain.dtype)).astype(kind)
-    if numbers.null_count:
-        found[numbers.is_null().to_numpy(zero_copy_only=False)] = most - least + 1
-    return found
-
-
-def numbers_from(least: int, distances: NDArray[Any], type_: pa.DataType) -> NDArray[Any]:
-    """The numbers of a type of whole numbers that are so far from the least one."""
-    kind = np.dtype(type_.to_pandas_dtype())
-    first = _unsigned(least, kind)
-    numbers: NDArray[Any] = (distances.astype(first.dtype) + first).view(kind)
-    return numbers
-
-
-def _unsigned(number: int, kind: np.dtype[Any]) -> Any:
-    return np.array(number, kind).view(f"u{kind.itemsize}")
-
-
 def ranks_of(values: pa.Array[Any]) -> tuple[Ints, pa.Array[Any]]:
     """The rank of each value, (rows,), from 1 on, 0 where it is missing; and the distinct values.
 

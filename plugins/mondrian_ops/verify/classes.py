@@ -8,7 +8,8 @@ count as one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +73,10 @@ def classes_of(
     starts = equal_runs(places[:quasi], rows)
     sizes = np.diff(np.append(starts.astype(np.int64), rows))
     return CountedClasses(
-        [of.codes[row[starts]] for of, row in zip(encoders, places[:quasi], strict=False)],
+        [
+            of.codes.take(row.take(starts))
+            for of, row in zip(encoders, places[:quasi], strict=False)
+        ],
         sizes,
         first_row + starts.astype(np.int64),
         [
@@ -105,7 +109,7 @@ def group_classes(
         return CountedClasses(codes, sizes, first_rows, [_following(each) for each in pairs])
     first = order[starts]
     for at, column in enumerate(codes):
-        codes[at] = column[first]
+        codes[at] = column.take(first)
     return CountedClasses(
         codes,
         np.add.reduceat(sizes[order], starts),
@@ -117,14 +121,39 @@ def group_classes(
     )
 
 
-def sliced(classes: CountedClasses, start: int, stop: int) -> CountedClasses:
-    """Some of the classes, which share their arrays."""
-    return CountedClasses(
-        [codes[start:stop] for codes in classes.codes],
-        classes.sizes[start:stop],
-        classes.first_rows[start:stop],
-        [_pairs_between(pairs, start, stop) for pairs in classes.pairs],
-    )
+def divided(classes: CountedClasses, most: int) -> Iterator[CountedClasses]:
+    """The classes, about so many of them and of their pairs at a time; the arrays are shared."""
+    pairs = sum(len(each.codes) for each in classes.pairs)
+    parts = 1 + max(pairs, len(classes.sizes)) // most
+    ends = len(classes.sizes) * np.arange(parts + 1) // parts
+    for start, stop in pairwise(ends.tolist()):
+        yield CountedClasses(
+            [codes[start:stop] for codes in classes.codes],
+            classes.sizes[start:stop],
+            classes.first_rows[start:stop],
+            [_pairs_between(each, start, stop) for each in classes.pairs],
+        )
+
+
+def recoded(codes: Codes, other: Codes) -> Codes:
+    """The codes in another numbering, ``other`` (codes,): the same array if it is the same one."""
+    if len(other) <= len(codes) and np.array_equal(other, np.arange(len(other))):
+        return codes
+    return other.take(codes)
+
+
+def one_by_one(pairs: CountedPairs) -> tuple[Ints, Ints, Ints]:
+    """The class, the code and the count of each pair, three (pairs,) int64."""
+    classes = np.repeat(np.arange(len(pairs.first) - 1), np.diff(pairs.first))
+    return classes, pairs.codes.astype(np.int64), pairs.counts.astype(np.int64)
+
+
+def rows_without(pairs: CountedPairs) -> Ints:
+    """(classes,) the rows of each class that have no value."""
+    rows = np.zeros(len(pairs.first) - 1, np.int64)
+    (missing,) = np.nonzero(pairs.codes == 0)  # one pair of a class at most
+    rows[np.searchsorted(pairs.first, missing, side="right") - 1] = pairs.counts[missing]
+    return rows
 
 
 def _pairs_between(pairs: CountedPairs, start: int, stop: int) -> CountedPairs:

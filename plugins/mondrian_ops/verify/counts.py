@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,9 +24,12 @@ from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.classes import (
     CountedClasses,
     classes_of,
+    divided,
     entries,
     group_classes,
-    sliced,
+    one_by_one,
+    recoded,
+    rows_without,
 )
 from mondrian_ops.verify.figures import ClassCounts, Figures
 from mondrian_ops.verify.labels import PublishedLabels
@@ -324,11 +326,11 @@ class ReleaseCounter:
     def _read(self) -> Iterator[ClassCounts]:
         """The classes of all parts, which :meth:`result` has grouped, a partition at a time."""
         if self._spilled is None or not self._spilled.runs:
-            yield from map(self._counts, _divided(self._merged))
+            yield from map(self._counts, divided(self._merged, _MEASURED))
             return
         self._spill_merged(self._spilled)
         for joined in self._spilled.partitions(self._held):
-            yield from map(self._counts, _divided(joined))
+            yield from map(self._counts, divided(joined, _MEASURED))
 
     def _counts(self, classes: CountedClasses) -> ClassCounts:
         persons = None
@@ -336,18 +338,12 @@ class ReleaseCounter:
             pairs = classes.pairs[-1]
             persons = np.diff(pairs.first)
             if self._with_counterfeits:
-                persons -= _rows_without(pairs) > 0
+                persons -= rows_without(pairs) > 0
         return ClassCounts(
             classes.sizes,
             classes.first_rows,
             {
-                name: SensitiveCount(
-                    values.values,
-                    np.repeat(np.arange(len(classes.sizes)), np.diff(pairs.first)),
-                    pairs.codes.astype(np.int64),
-                    pairs.counts.astype(np.int64),
-                    totals,
-                )
+                name: SensitiveCount(values.values, *one_by_one(pairs), totals)
                 for (name, values), pairs, totals in zip(
                     self._sensitive.items(), classes.pairs, self._totals, strict=False
                 )
@@ -361,7 +357,7 @@ class ReleaseCounter:
         """What the rows of some classes lose that are not made up."""
         rows = classes.sizes
         if self._with_counterfeits and self._persons:
-            rows = rows - _rows_without(classes.pairs[-1])
+            rows = rows - rows_without(classes.pairs[-1])
         published = {name: of.values for name, of in zip(self._quasi, values, strict=False)}
         codes = dict(zip(self._quasi, classes.codes, strict=True))
         return losses_of_part(self._labels, published, codes, rows)
@@ -394,15 +390,15 @@ class ReleaseCounter:
 
     def _recoded(self, pieces: Sequence[_Coded]) -> list[CountedClasses]:
         """The classes of parts in the codes of the counter, whose totals they are added to."""
-        recoded, quasi = _recoded(pieces, self._values), len(self._quasi)
-        for classes in recoded:
+        found, quasi = _recoded(pieces, self._values), len(self._quasi)
+        for classes in found:
             self._totals = [
                 _added(totals, pairs, values.size)
                 for totals, pairs, values in zip(
                     self._totals, classes.pairs, self._values[quasi:], strict=False
                 )
             ]
-        return recoded
+        return found
 
     @property
     def _values(self) -> list[ColumnValues]:
@@ -456,16 +452,16 @@ def _recoded(pieces: Sequence[_Coded], values: Sequence[ColumnValues]) -> list[C
         return []
     of_columns = zip(*(piece.values for piece in pieces), strict=True)
     added = [column.add_all(others) for column, others in zip(values, of_columns, strict=True)]
-    recoded = []
+    found = []
     for (_, classes), codes_of in zip(pieces, zip(*added, strict=True), strict=True):
         quasi = len(classes.codes)
-        codes = [of[column] for of, column in zip(codes_of, classes.codes, strict=False)]
+        codes = [recoded(column, of) for of, column in zip(codes_of, classes.codes, strict=False)]
         pairs = [
-            pairs._replace(codes=of[pairs.codes])
+            pairs._replace(codes=recoded(pairs.codes, of))
             for of, pairs in zip(codes_of[quasi:], classes.pairs, strict=True)
         ]
-        recoded.append(classes._replace(codes=codes, pairs=pairs))
-    return recoded
+        found.append(classes._replace(codes=codes, pairs=pairs))
+    return found
 
 
 def _dp(sizes: Ints) -> int:
@@ -479,23 +475,6 @@ def _added(totals: Ints, pairs: CountedPairs, size: int) -> Ints:
     added = sum_by_code(pairs.codes, pairs.counts, size)
     added[: len(totals)] += totals
     return added
-
-
-def _rows_without(pairs: CountedPairs) -> Ints:
-    """(classes,) the rows of each class that have no value."""
-    rows = np.zeros(len(pairs.first) - 1, np.int64)
-    (missing,) = np.nonzero(pairs.codes == 0)  # one pair of a class at most
-    rows[np.searchsorted(pairs.first, missing, side="right") - 1] = pairs.counts[missing]
-    return rows
-
-
-def _divided(classes: CountedClasses) -> Iterator[CountedClasses]:
-    """The classes, some at a time, so that few of their pairs are measured at once."""
-    pairs = sum(len(each.codes) for each in classes.pairs)
-    parts = 1 + max(pairs, len(classes.sizes)) // _MEASURED
-    ends = len(classes.sizes) * np.arange(parts + 1) // parts
-    for start, stop in pairwise(ends.tolist()):
-        yield sliced(classes, start, stop)
 
 
 def _batches(part: Part) -> Iterable[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.verify.labels import PublishedLabels
+from mondrian_ops.verify.native.value_counts import sum_by_code
 
 Ints = NDArray[np.int64]
 
@@ -41,13 +42,12 @@ def losses_of_part(
     over the rows.
     """
     measured = {}
-    weights = rows.astype(np.float64)
     for name, of_column in labels.items():
         columns = columns_of(name, list(values))
         keys = codes[columns[0]]
         for column in columns[1:]:
             keys = keys.astype(np.int64) * (len(values[column]) + 1) + codes[column]
-        used, of_label = _weights(keys, weights)
+        used, of_label = _weights(keys, rows)
         arrays = []
         for column in reversed(columns):
             used, code = np.divmod(used, len(values[column]) + 1)
@@ -78,14 +78,15 @@ def with_hidden(losses: Mapping[str, Any], rows: int) -> dict[str, Any]:
     }
 
 
-def _weights(keys: NDArray[Any], rows: NDArray[np.float64]) -> tuple[Ints, Ints]:
+def _weights(keys: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
     """The distinct keys, and how many rows have each."""
     if keys.max(initial=0) <= len(keys):
-        of_key = np.bincount(keys, weights=rows).astype(np.int64)
+        codes = keys if keys.dtype.kind == "u" else keys.astype(np.uint32)
+        of_key = sum_by_code(codes, rows, int(keys.max(initial=0)) + 1)
         used = np.flatnonzero(of_key)
         return used, of_key[used]
     used, place = np.unique(keys, return_inverse=True)
-    return used, np.bincount(place, weights=rows).astype(np.int64)
+    return used, sum_by_code(place.astype(np.uint32), rows, len(used))
 
 
 def _weighed(labels: PublishedLabels, arrays: Sequence[pa.Array], rows: Ints) -> dict[str, Any]:

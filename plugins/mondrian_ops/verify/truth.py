@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from mondrian_ops.data.column_types import same_values
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.late_methods import dataclass
-from mondrian_ops.verify.arrays import distances, ends_of, numbers_from
 from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.native.label_pairs import mark_pairs
@@ -263,11 +262,11 @@ def _coded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
     The places are uint8, uint16 or int32.
     """
     array = _combined(column)
-    ends = ends_of(array) if pa.types.is_integer(array.type) else None
-    if ends is not None and ends[1] - ends[0] < _NARROW - 1:
-        count = ends[1] - ends[0] + 1
-        values = numbers_from(ends[0], np.arange(count), array.type)
-        return distances(array, *ends, _narrow(count)), _with_null(pa.array(values))
+    if pa.types.is_integer(array.type):
+        ends = pc.min_max(array).as_py()
+        least, most = ends["min"], ends["max"]
+        if least is not None and most - least < _NARROW - 1:
+            return _distances(array, least, most)
     encoded = array if _is_dictionary(array) else array.dictionary_encode()
     values = encoded.dictionary
     return _places(encoded, _narrow(len(values))), _with_null(values)
@@ -276,6 +275,19 @@ def _coded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
 def _narrow(count: int) -> Any:
     """The type of places among so many values and the missing one."""
     return np.min_scalar_type(count) if count < _NARROW else np.int32
+
+
+def _distances(array: pa.Array, least: int, most: int) -> tuple[NDArray[Any], pa.Array]:
+    count = most - least + 1
+    missing = nulls(array) if array.null_count else None
+    numbers = (array.fill_null(least) if array.null_count else array).to_numpy()
+    # Subtraction of unsigned numbers wraps around, so that the distance is right.
+    unsigned = numbers.view(f"u{numbers.itemsize}")
+    distances = unsigned - np.array(least, numbers.dtype).view(unsigned.dtype)
+    codes = distances.astype(_narrow(count))
+    if missing is not None:
+        codes[missing] = count
+    return codes, pa.array([*range(least, most + 1), None], array.type)
 
 
 def _labels_in(columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]]:

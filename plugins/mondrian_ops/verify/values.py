@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.errors import PrivacyError
-from mondrian_ops.verify.arrays import distances, ends_of, numbers_from
+from mondrian_ops.verify.native.equal_rows import distances
 
 Ints = NDArray[np.int64]
 
@@ -199,30 +199,35 @@ class ColumnCodes:
         self.values = values.empty()
         self.codes: NDArray[Any] = np.zeros(1, np.uint8)
         self._dictionary: pa.Array[Any] | None = None
+        self._known = self.codes  # of the dictionary
 
     def places(self, column: pa.Array[Any]) -> NDArray[np.int32]:
         """(rows,) the place of each row's code in :attr:`codes`, for the next piece."""
-        ends = ends_of(column) if pa.types.is_integer(column.type) else None
+        ends = _ends_of(column) if pa.types.is_integer(column.type) else None
         if ends is not None and ends[1] - ends[0] < len(column):
             return self._distances(column, *ends)
         encoded = self.values.encoded(column)
-        dictionary = encoded.dictionary
-        if self._dictionary is None or not dictionary.equals(self._dictionary):
-            self.values, self._dictionary = self.values.empty(), dictionary
-            self.codes = self.values.codes_of(dictionary)
+        self.codes = self._codes_of(encoded.dictionary)
         return places(encoded)
 
     def _distances(self, column: pa.Array[Any], least: int, most: int) -> NDArray[np.int32]:
         """The places of whole numbers: how far each is from the least one."""
-        from_least: NDArray[np.int32] = distances(column, least, most, np.int32)
-        used = np.zeros(most - least + 2, bool)  # the last is that of a missing one
-        used[from_least] = True
-        present = np.flatnonzero(used[:-1])
-        self.values, self._dictionary = self.values.empty(), None
-        codes = self.values.codes_of(pa.array(numbers_from(least, present, column.type)))
-        self.codes = np.zeros(len(used), codes.dtype)
+        plain = column.fill_null(least) if column.null_count else column
+        from_least, met = distances(plain.to_numpy(), least, most - least + 1)
+        present = np.flatnonzero(met)
+        codes = self._codes_of(_numbers_from(least, present, column.type))
+        self.codes = np.zeros(len(met) + 1, codes.dtype)  # the last is that of a missing one
         self.codes[present] = codes[:-1]
+        if column.null_count:
+            from_least[column.is_null().to_numpy(zero_copy_only=False)] = len(met)
         return from_least
+
+    def _codes_of(self, dictionary: pa.Array[Any]) -> NDArray[Any]:
+        """(values + 1,) the codes of a dictionary, the last that of the missing value."""
+        if self._dictionary is None or not dictionary.equals(self._dictionary):
+            self.values, self._dictionary = self.values.empty(), dictionary
+            self._known = self.values.codes_of(dictionary)
+        return self._known
 
 
 def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[np.int32]:
@@ -234,6 +239,21 @@ def places(column: pa.DictionaryArray[Any, Any]) -> NDArray[np.int32]:
         indices = indices.fill_null(len(column.dictionary))
     numbers: NDArray[np.int32] = indices.to_numpy()
     return numbers
+
+
+def _ends_of(numbers: pa.Array[Any]) -> tuple[int, int] | None:
+    """The least and the greatest of some whole numbers; None where all are missing."""
+    ends = pc.min_max(numbers).as_py()
+    return None if ends["min"] is None else (ends["min"], ends["max"])
+
+
+def _numbers_from(least: int, distances: Ints, type_: pa.DataType) -> pa.Array[Any]:
+    """The whole numbers of a type that are so far from the least one."""
+    kind = np.dtype(type_.to_pandas_dtype())
+    # Addition of unsigned numbers wraps around, so that the sum is right.
+    unsigned = np.dtype(f"u{kind.itemsize}")
+    numbers = distances.astype(unsigned) + np.array(least, kind).view(unsigned)
+    return pa.array(numbers.view(kind), type_)
 
 
 def _canonical(values: pa.Array[Any], nan_is_missing: bool) -> pa.Array[Any]:

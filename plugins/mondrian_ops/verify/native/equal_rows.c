@@ -34,6 +34,30 @@ int64_t mo_equal_runs(const int32_t *const *places, int64_t columns, int64_t row
   return runs;
 }
 
+/* Unsigned subtraction wraps around, so that the distance is right whatever the sign. */
+#define DISTANCES(number_type)                                                                     \
+  for (int64_t i = 0; i < rows; i++) {                                                             \
+    number_type distance = (number_type)(((const number_type *)numbers)[i] - (number_type)least);  \
+    if ((uint64_t)distance >= (uint64_t)size) return MO_OUT_OF_BOUNDS;                             \
+    places[i] = (int32_t)distance;                                                                 \
+    met[distance] = 1;                                                                             \
+  }                                                                                                \
+  return MO_DONE
+
+int mo_distances(const void *numbers, int64_t number_bytes, int64_t rows, uint64_t least,
+                 int64_t size, int32_t *places, uint8_t *met) {
+  switch (number_bytes) {
+  case 1:
+    DISTANCES(uint8_t);
+  case 2:
+    DISTANCES(uint16_t);
+  case 4:
+    DISTANCES(uint32_t);
+  default:
+    DISTANCES(uint64_t);
+  }
+}
+
 #define JOIN(code_type)                                                                            \
   do {                                                                                             \
     const code_type *column = (const code_type *)codes + start;                                    \

@@ -21,6 +21,10 @@ _WIDEST = 4  # bytes of a code
 _equal_runs = function(
     "mo_equal_runs", _POINTER, _INTEGER, _INTEGER, _POINTER, result=ctypes.c_int64
 )
+_distances = function(
+    "mo_distances",
+    *(_POINTER, _INTEGER, _INTEGER, ctypes.c_uint64, _INTEGER, _POINTER, _POINTER),
+)
 _join_codes = function("mo_join_codes", _POINTER, _POINTER, _POINTER, _INTEGER, _INTEGER, _POINTER)
 _group_keys = function("mo_group_keys", _POINTER, _INTEGER, _POINTER, _POINTER, _RESULT)
 
@@ -36,6 +40,28 @@ def equal_runs(columns: Sequence[Places], rows: int) -> Places:
     pointers = np.array(places, np.uintp)
     runs = _equal_runs(pointers.ctypes.data, len(places), rows, starts.ctypes.data)
     return starts[:runs].copy()
+
+
+def distances(
+    numbers: NDArray[np.integer[Any]], least: int, size: int
+) -> tuple[Places, NDArray[np.bool_]]:
+    """How far whole numbers (rows,) are from the least one, (rows,) int32; which occur, (size,).
+
+    Raises ValueError where a number is less than the least one, or as far as ``size`` or further.
+    """
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"numbers: whole numbers expected, got {numbers.dtype}")
+    limits = np.iinfo(numbers.dtype)
+    if not limits.min <= least <= limits.max:
+        raise ValueError(f"least: a number of type {numbers.dtype} expected, got {least}")
+    check_count(size, "distances")
+    rows, first = len(numbers), np.array(least, numbers.dtype)
+    places, met = np.empty(rows, np.int32), np.zeros(size, np.bool_)
+    _distances(
+        *(address(numbers, numbers.dtype, rows, what="numbers"), numbers.itemsize, rows),
+        *(int(first.view(f"u{first.itemsize}")), size, places.ctypes.data, met.ctypes.data),
+    )
+    return places, met
 
 
 def join_codes(columns: Sequence[Codes], radices: Sequence[int], keys: Words) -> None:

@@ -11,6 +11,11 @@
 MO_API int64_t mo_equal_runs(const int32_t *const *places, int64_t columns, int64_t rows,
                              int32_t *starts);
 
+/* equal_rows.c: how far numbers (rows,), of number_bytes 1, 2, 4 or 8, are from the least one, to
+ * places (rows,); each is less than size. Marks in met (size,) which occur. */
+MO_API int mo_distances(const void *numbers, int64_t number_bytes, int64_t rows, uint64_t least,
+                        int64_t size, int32_t *places, uint8_t *met);
+
 /* equal_rows.c: keys (rows,), equal exactly where the codes of all columns are. codes (columns,)
  * point to unsigned arrays (rows,) of code_bytes 1, 2 or 4; the codes of a column are below its
  * radix, and the product of the radices and 1 + the greatest key that is given is at most 2^64. */

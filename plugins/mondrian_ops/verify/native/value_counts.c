@@ -60,17 +60,24 @@ int mo_count_values(const int32_t *places, int64_t rows, const int32_t *starts, 
   return status;
 }
 
+/* Most classes have no equal, and keep their pairs. */
 #define SUM(code_type)                                                                             \
   for (int64_t group = 0; group < groups; group++) {                                               \
     int64_t stop = group + 1 < groups ? starts[group + 1] : classes, begin = end;                  \
+    int is_single = stop - starts[group] == 1;                                                     \
     first[group] = begin;                                                                          \
     for (int64_t i = starts[group]; i < stop; i++) {                                               \
       if ((uint64_t)order[i] >= (uint64_t)classes) return MO_OUT_OF_BOUNDS;                        \
       for (int64_t p = of_class[order[i]]; p < of_class[order[i] + 1]; p++) {                      \
         code_type code = ((const code_type *)codes)[p];                                            \
         if ((uint64_t)code >= (uint64_t)code_count) return MO_OUT_OF_BOUNDS;                       \
-        if (end == pairs && latest[code] <= begin) return MO_OUT_OF_BOUNDS;                        \
-        ADD((code_type *)found, sums, code, counts[p]);                                            \
+        if (end == pairs && (is_single || latest[code] <= begin)) return MO_OUT_OF_BOUNDS;         \
+        if (is_single) {                                                                           \
+          ((code_type *)found)[end] = code;                                                        \
+          sums[end++] = counts[p];                                                                 \
+        } else {                                                                                   \
+          ADD((code_type *)found, sums, code, counts[p]);                                          \
+        }                                                                                          \
       }                                                                                            \
     }                                                                                              \
   }                                                                                                \

@@ -5,13 +5,19 @@
 int mo_ends_of_ranks(const int64_t *classes, const int64_t *codes, int64_t pairs,
                      int64_t class_count, const int32_t *ranks, int64_t code_count, int32_t *low,
                      int32_t *high) {
-  for (int64_t i = 0; i < pairs; i++) {
-    if ((uint64_t)classes[i] >= (uint64_t)class_count) return MO_OUT_OF_BOUNDS;
-    if ((uint64_t)codes[i] >= (uint64_t)code_count) return MO_OUT_OF_BOUNDS;
-    int32_t rank = ranks[codes[i]];
-    if (rank < 0) continue;
-    if (rank < low[classes[i]]) low[classes[i]] = rank;
-    if (rank > high[classes[i]]) high[classes[i]] = rank;
+  for (int64_t i = 0; i < pairs;) {
+    int64_t class = classes[i];
+    if ((uint64_t)class >= (uint64_t)class_count) return MO_OUT_OF_BOUNDS;
+    int32_t least = low[class], greatest = high[class];
+    for (; i < pairs && classes[i] == class; i++) {
+      if ((uint64_t)codes[i] >= (uint64_t)code_count) return MO_OUT_OF_BOUNDS;
+      int32_t rank = ranks[codes[i]];
+      if (rank < 0) continue;
+      if (rank < least) least = rank;
+      if (rank > greatest) greatest = rank;
+    }
+    low[class] = least;
+    high[class] = greatest;
   }
   return MO_DONE;
 }

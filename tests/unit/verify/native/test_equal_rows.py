@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from mondrian_ops.verify.native.equal_rows import equal_runs, group_keys, join_codes
+from mondrian_ops.verify.native.equal_rows import (
+    distances,
+    equal_runs,
+    group_keys,
+    join_codes,
+)
 
 LONG = 2048 * 3 + 5  # more than two blocks of rows
 
@@ -43,6 +48,29 @@ def test_one_row_that_differs_is_a_run_wherever_it_is(at):
     columns = [np.zeros(LONG, np.int32), np.zeros(LONG, np.int32)]
     columns[1][at] = 1
     assert equal_runs(columns, LONG).tolist() == sorted({0, at, at + 1} - {LONG})
+
+
+@examples(200)
+@given(st.sampled_from(["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]), st.data())
+def test_distances_are_from_the_least_number(kind, data):
+    """Also from the least that the type has, and to its greatest."""
+    limits = np.iinfo(kind)
+    least = data.draw(st.sampled_from([limits.min, limits.max - 9]) | st.integers(0, 100))
+    most = min(limits.max, least + 9)
+    drawn = data.draw(st.lists(st.integers(least, most), max_size=20))
+    size = data.draw(st.integers(1, most - least + 1))
+    numbers = np.array([min(each, least + size - 1) for each in drawn], kind)
+    places, met = distances(numbers, least, size)
+    assert places.tolist() == [number - least for number in numbers.tolist()]
+    assert np.flatnonzero(met).tolist() == sorted(set(places.tolist()))
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("number", [4, 9])
+def test_a_number_outside_of_its_range_is_an_error(kind, number):
+    numbers = np.array([5, number, 5], kind)
+    with pytest.raises(ValueError, match="outside of its table"):
+        distances(numbers, 5, 4)
 
 
 @examples(200)
@@ -132,6 +160,10 @@ def test_arrays_are_checked():
         equal_runs([places.astype(np.int64)], 3)
     with pytest.raises(ValueError, match="columns: shape"):
         equal_runs([places], 4)
+    with pytest.raises(TypeError, match="numbers: whole numbers expected, got float64"):
+        distances(np.zeros(3), 0, 1)
+    with pytest.raises(ValueError, match="least: a number of type int32 expected"):
+        distances(places, 1 << 31, 1)
     with pytest.raises(TypeError, match="columns: uint8, uint16 or uint32 expected, got int32"):
         join_codes([places], [2], keys)
     with pytest.raises(TypeError, match="columns: uint8, uint16 or uint32 expected, got uint64"):
