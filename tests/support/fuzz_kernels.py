@@ -269,28 +269,32 @@ def _top_down(drawn: Bytes) -> None:
 
 
 def _recount(drawn: Bytes) -> None:
+    """One of the loops with hostile arguments: each would refuse those of the next."""
     count, size, values = drawn.below(40), 1 + drawn.below(9), 1 + drawn.below(9)
     kind = ("u1", "u2", "u4")[drawn.below(3)]
     columns = [drawn.array("i4", 2, count) for _ in range(1 + drawn.below(2))]
-    starts = equal_rows.equal_runs(*drawn.hostile((columns, count)))
-    numbers = drawn.array(("u1", "i4", "i8")[drawn.below(3)], size, count)
-    equal_rows.distances(*drawn.hostile((numbers, 0, size)))
-    keys = drawn.array("u8", 9, count)
-    radices = [size] * len(columns)
-    equal_rows.join_codes(*drawn.hostile(([each.astype(kind) for each in columns], radices, keys)))
+    starts, keys = equal_rows.equal_runs(columns, count), drawn.array("u8", 9, count)
     codes, places = drawn.array(kind, size, values), drawn.array("i4", values, count)
-    pairs = value_counts.count_values(*drawn.hostile((places, starts, codes, size)))
-    order, groups = equal_rows.group_keys(*drawn.hostile((keys[: len(starts)].copy(),)))
-    value_counts.sum_values(*drawn.hostile((drawn.hostile(pairs), order, groups, size)))
-    value_counts.sum_by_code(*drawn.hostile((pairs.codes, pairs.counts, size)))
-    classes_of = np.repeat(np.arange(len(pairs.first) - 1), np.diff(pairs.first))
+    pairs = value_counts.count_values(places, starts, codes, size)
+    order, groups = equal_rows.group_keys(keys[: len(starts)].copy())
+    classes_of = np.repeat(np.arange(len(starts)), np.diff(pairs.first))
     wide = pairs.codes.astype(np.int64), pairs.counts.astype(np.int64)
-    ranks = drawn.array("i4", 5, size) - 1
-    value_figures.ends_of_ranks(
-        *drawn.hostile((classes_of, wide[0], len(starts), ranks.astype(np.int32)))
+    ranks = (drawn.array("i4", 5, size) - 1).astype(np.int32)
+    unsigned, radices = [each.astype(kind) for each in columns], [size] * len(columns)
+    numbers = drawn.array(("u1", "i4", "i8")[drawn.below(3)], size, count)
+    loops: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
+        (equal_rows.equal_runs, (columns, count)),
+        (equal_rows.distances, (numbers, 0, size)),
+        (equal_rows.join_codes, (unsigned, radices, keys)),
+        (equal_rows.group_keys, (keys,)),
+        (value_counts.count_values, (places, starts, codes, size)),
+        (value_counts.sum_values, (pairs, order, groups, size)),
+        (value_counts.sum_by_code, (pairs.codes, pairs.counts, size)),
+        (value_figures.ends_of_ranks, (classes_of, wide[0], len(starts), ranks)),
+        (value_figures.greatest_shares, (classes_of, *wide, np.ones(len(starts), np.int64), size)),
     )
-    sizes = np.ones(len(starts), np.int64)
-    value_figures.greatest_shares(*drawn.hostile((classes_of, *wide, sizes, size)))
+    loop, arguments = loops[drawn.below(len(loops))]
+    loop(*drawn.hostile(arguments))
 
 
 _CALLS: tuple[Callable[[Bytes], None], ...] = (
