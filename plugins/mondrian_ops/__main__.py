@@ -25,8 +25,8 @@ def program() -> NoReturn:
     if not is_watched and all(each.daemon for each in others):
         atexit._run_exitfuncs()
         with suppress(OSError, ValueError):  # which Python then tells about
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed from the start
+                stream.flush()
             os._exit(status)
     sys.exit(status)
 

@@ -101,6 +101,14 @@ entry.main = main
     assert (done.returncode, "BrokenPipeError" in done.stderr) == (120, True)
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_it_does_not_need_a_stream_that_the_caller_has_closed(closed: int) -> None:
+    program = "import mondrian_ops.__main__ as it; it.main = lambda: 3; it.program()"
+    shell = f'"$0" -c "$1" {closed}>&-'
+    done = subprocess.run(["sh", "-c", shell, sys.executable, program], capture_output=True)
+    assert done.returncode == 3
+
+
 def test_an_error_that_nobody_foresaw_is_told() -> None:
     done = ended("""
 def main():
