@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +117,17 @@ def test_many_fragments_are_cut_in_the_chart_and_kept_in_the_table(monkeypatch) 
     assert html.count("<title>fragment ") == 16
     assert html.count("age &lt;= ") == 40
     assert "… and 24 more" in plain
+
+
+def test_templates_are_compiled_once_where_python_keeps_compiled_modules(tmp_path: Path) -> None:
+    """So that whoever cannot write where the package is can name another folder for both."""
+    render = "import report_samples, mondrian_ops.report as r; r.render_html(report_samples.make())"
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONPYCACHEPREFIX": str(tmp_path / "not" / "there"),
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    for forbidden in ("", "import jinja2; jinja2.Environment.compile = None; "):
+        command = [sys.executable, "-c", forbidden + render]
+        subprocess.run(command, check=True, env=environment)
+    assert [*tmp_path.rglob("__jinja2_*.cache")]
