@@ -81,13 +81,15 @@ class Intervals:
 
     def drawn(self, draw: np.random.Generator) -> pa.Array:
         """(rows,) a value of each interval, each as likely as any other; null without both ends."""
-        low, high = _numbers(self.low), _numbers(self.high)
-        empty = np.isnan(low + high)
-        low, high = np.where(empty, 0, low), np.where(empty, 0, high)
+        empty = pc.or_(self.low.is_null(), self.high.is_null())
         if pa.types.is_floating(self.low.type):
-            return pa.array(draw.uniform(low, high), mask=empty)
-        ticks = draw.integers(low.astype(np.int64), high.astype(np.int64), endpoint=True)
-        return pc.if_else(pa.array(empty), None, _of_ticks(ticks, self.low.type))
+            low, high = (_numbers(each.fill_null(0)) for each in (self.low, self.high))
+            drawn = pa.array(draw.uniform(low, high))
+        else:
+            low, high = (pc.if_else(empty, 0, _ticks(each)) for each in (self.low, self.high))
+            ticks = draw.integers(low.to_numpy(), high.to_numpy(), endpoint=True)
+            drawn = _of_ticks(ticks, self.low.type)
+        return pc.if_else(empty, None, drawn)
 
 
 @dataclass(frozen=True)
@@ -199,11 +201,13 @@ def _within(low: pa.Array, high: pa.Array, open_: Flags) -> tuple[pa.Array, pa.A
     the upper end."""
     if pa.types.is_timestamp(low.type):
         return low, high
+    if not pa.types.is_floating(low.type):  # exact, also beyond 2^53
+        last = pc.subtract(_ticks(high), pa.array(open_.astype(np.int64)))
+        return low, last.cast(_width(high.type)).cast(high.type)
     first, last = np.ceil(_numbers(low)), np.floor(_numbers(high))
     last = np.where(open_, np.ceil(_numbers(high)) - 1, last)
-    type_ = low.type if pa.types.is_date32(low.type) else pa.int64()
     least, greatest = (
-        pc.if_else(pa.array(np.isnan(line)), None, _of_ticks(_integers(line), type_))
+        pc.if_else(pa.array(np.isnan(line)), None, pa.array(_integers(line)))
         for line in (first, last)
     )
     return least, greatest
@@ -215,17 +219,24 @@ def _integers(line: NDArray[np.float64]) -> Ints:
 
 def _numbers(values: pa.Array) -> NDArray[np.float64]:
     """Values as float64, moments as their ticks; NaN where there is none."""
-    if pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
-    elif pa.types.is_temporal(values.type):
-        values = values.cast(pa.int64())
+    if not pa.types.is_floating(values.type):
+        values = _ticks(values)
     numbers: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(
         zero_copy_only=False
     )
     return numbers
 
 
+def _ticks(values: pa.Array) -> pa.Array:
+    """Whole numbers, dates or timestamps as int64."""
+    return values.cast(_width(values.type)).cast(pa.int64())
+
+
 def _of_ticks(ticks: Ints, type_: pa.DataType) -> pa.Array:
     """Whole numbers as values of a type: int64, or that of moments."""
-    width = pa.int32() if pa.types.is_date32(type_) else pa.int64()
-    return pa.array(ticks).cast(width).cast(type_)
+    return pa.array(ticks).cast(_width(type_)).cast(type_)
+
+
+def _width(type_: pa.DataType) -> pa.DataType:
+    """The type of whole numbers that Arrow casts a type to, and back."""
+    return pa.int32() if pa.types.is_date32(type_) else pa.int64()

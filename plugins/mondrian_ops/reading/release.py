@@ -54,8 +54,8 @@ def read_release(
         seed: makes ``sample`` repeatable.
 
     Raises:
-        InputError: there is no release with a report, a column is not in it, or its labels cannot
-            be read.
+        InputError: there is no release with a report, a column is not in it, its labels cannot be
+            read, or the form would make a column that the release has already.
         HierarchyError: a hierarchy cannot be read.
     """
     for option, value, known in (("as_", as_, get_args(Form)), ("kind", kind, get_args(Kind))):
@@ -101,10 +101,16 @@ class _Reader:
         names = list(dict.fromkeys(names))  # age_min and age_max are one: age
         if columns is not None:
             self._refuse_unknown(columns, "columns", names)
-            names = list(columns)
+            names = list(dict.fromkeys(columns))
         read: dict[str, Any] = {}
         for name in names:
-            read.update(self._column(table, name))
+            made = self._column(table, name)
+            if twice := made.keys() & read.keys():
+                raise InputError(
+                    f"columns: {min(twice)!r} is a column of the release and would be made of "
+                    "another one, too; leave one of the two out, or choose another form"
+                )
+            read |= made
         return pa.table(read)
 
     def _published(self) -> pa.Table:

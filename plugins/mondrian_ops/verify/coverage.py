@@ -237,12 +237,12 @@ def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[It
 def _sets(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterable[str | None]]:
     published = pa.array(texts, pa.string())
     sets = published.filter(pa.array(is_set(published)))
-    by_member: dict[str, list[str]] = {}
+    by_member: dict[str | None, list[str]] = {}
     for text, members in zip(sets.to_pylist(), members_of(sets).to_pylist(), strict=True):
         for member in members:
             by_member.setdefault(member, []).append(text)
     single = _single(texts)
-    return [[*single.get(value, ()), *by_member.get(value or "", ())] for value in own]
+    return [[*single.get(value, ()), *by_member.get(value, ())] for value in own]
 
 
 def _single(texts: Sequence[str | None]) -> dict[str | None, list[str | None]]:

@@ -35,6 +35,14 @@ def test_an_end_that_does_not_belong_to_whole_numbers_is_the_one_before() -> Non
     assert days.middle.to_pylist() == [dt.date(2024, 1, 4), dt.date(2024, 3, 1)]
 
 
+def test_whole_numbers_that_a_float_cannot_hold_are_exact() -> None:
+    least, most = 2**53 + 1, 2**63 - 1
+    read = intervals(f"[{least}, {least + 2}]", str(least), f"[{most - 1}, {most})", whole=True)
+    assert read.low.to_pylist() == [least, least, most - 1]
+    assert read.high.to_pylist() == [least + 2, least, most - 1]
+    assert read.drawn(np.random.default_rng(1)).to_pylist()[1:] == [least, most - 1]
+
+
 def test_fractions_and_moments_are_read_as_such() -> None:
     assert intervals("[0.5, 1]", "2").middle.to_pylist() == [0.75, 2.0]
     moments = intervals("[2024-01-01 00:00:00, 2024-01-01 00:00:10]")

@@ -116,6 +116,20 @@ def test_what_cannot_be_read_is_named(released: Path, options: dict, said: str) 
         read_release(released / "out", **options)
 
 
+def test_no_column_takes_the_place_of_another_one(released: Path, tmp_path: Path) -> None:
+    job = json.loads((released / "job.json").read_text())
+    table = people()
+    pq.write_table(table.append_column("age_min", table["height"]), tmp_path / "people.parquet")
+    here = {"input": str(tmp_path / "people.parquet"), "output": str(tmp_path / "out")}
+    more = {"unlisted": "publish", "interval_style": "text", "quasi_identifiers": ["age"]}
+    (tmp_path / "job.json").write_text(json.dumps({**job, **here, **more}))
+    pipeline.run(pipeline.load_job(tmp_path / "job.json"))
+    with pytest.raises(InputError, match="columns: 'age_min' is a column of the release and"):
+        read_release(tmp_path / "out", "bounds")
+    assert "age_min" in read_release(tmp_path / "out")
+    assert "age_max" in read_release(tmp_path / "out", "bounds", columns=["age", "age"])
+
+
 def test_a_folder_without_a_report_is_no_release(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no _report\.json"):
         read_release(tmp_path)

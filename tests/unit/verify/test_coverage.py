@@ -127,6 +127,7 @@ def test_a_set_lists_its_values():
     assert covered(quasi(), pa.array(["F"], pa.large_string()), a=["F", "M"]) == [[0]]
     assert covered(quasi(), pa.nulls(1), a=["F", None]) == [[1]]
     assert covered(quasi("set"), pa.array([7, 8]), a=["{7, 9}", "8"]) == [[0], [1]]
+    assert covered(quasi(), pa.array(["", None]), a=['{"", F}', None]) == [[0], [1]]
 
 
 def test_a_node_stands_for_the_leaves_below_it():
