@@ -214,7 +214,9 @@ def test_a_loss_divided_by_100_changes_no_figure(
 
     def belittled(*arguments: Any) -> Published:
         published = publish(*arguments)
-        return replace(published, ncp=published.ncp / 100, lm=published.lm / 100)
+        losses = published.losses
+        losses = replace(losses, ncp=losses.ncp / 100, lm=losses.lm / 100)
+        return replace(published, losses=losses)
 
     monkeypatch.setattr(IntervalAttribute, "publish", belittled)
     _, report = anonymize(people(), job)

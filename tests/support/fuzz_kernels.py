@@ -194,8 +194,34 @@ def _classes(drawn: Bytes) -> None:
     arguments = drawn.hostile((codes, index, starts, size))
     if not 1 << 24 < arguments[3] <= 1 << 32:  # so many codes only take memory and time
         classes.distinct_per_class(*arguments)
+    columns = drawn.array(("u1", "u2", "u4")[drawn.below(3)], size, drawn.below(19), len(codes))
+    classes.extents_of_columns(*drawn.hostile((columns, index, starts)))
     random = drawn.array("u4", 256, len(index)) << np.uint32(24)
     classes.shuffle_classes(*drawn.hostile((index, starts, random)))
+
+
+def _labels(drawn: Bytes) -> None:
+    count, size = drawn.below(20), 1 + drawn.below(9)
+    dtype = ("u1", "u2", "u4", "i8")[drawn.below(4)]
+    pairs = drawn.hostile((*drawn.array(dtype, size, 2, count), size))
+    if pairs[2] <= 1 << 12:
+        classes.number_pairs(*pairs)
+    labels = tuple(
+        drawn.array(("u1", "u2", "u4")[drawn.below(3)], 256, count)
+        for _ in range(1 + drawn.below(3))
+    )
+    order, _ = classes.sort_classes(drawn.hostile(labels))
+    starts = drawn.starts(count, 0)
+    arranged = np.arange(len(starts), dtype=np.int32)[::-1].copy()
+    classes.arrange_classes(*drawn.hostile((np.arange(count, dtype=np.int32), starts, arranged)))
+    sizes = drawn.array("i8", 9, count)
+    given = drawn.hostile((labels[0], order, sizes))
+    if (
+        not isinstance(given[2], np.ndarray)
+        or given[2].dtype == object
+        or given[2].sum() <= 1 << 20
+    ):
+        classes.repeat(*given)
 
 
 def _routing(drawn: Bytes) -> None:
@@ -298,7 +324,7 @@ def _recount(drawn: Bytes) -> None:
 
 
 _CALLS: tuple[Callable[[Bytes], None], ...] = (
-    _mondrian, _multiway, _classes, _routing, _counting, _criterion, _top_down, _recount,
+    _mondrian, _multiway, _classes, _labels, _routing, _counting, _criterion, _top_down, _recount,
 )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from mondrian_ops.cut.plan import Order, orders_of
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.column_types import without_dictionaries
 from mondrian_ops.data.combinations import Combinations
-from mondrian_ops.data.encoding import encode_ranks
-from mondrian_ops.data.frequency_set import FrequencySet, group, packed
+from mondrian_ops.data.encoding import Codes, code_dtype, encode_ranks
+from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.data.persons import encode_persons
 from mondrian_ops.data.pool import HIDDEN, NIGHT, SIGNATURE
@@ -29,7 +29,12 @@ from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.data.values import in_one_spelling
 from mondrian_ops.errors import UnattainableError
 from mondrian_ops.generalize.attributes import Attribute, Classes, Published, TreeAttribute
-from mondrian_ops.generalize.native.classes import shuffle_classes
+from mondrian_ops.generalize.native.classes import (
+    arrange_classes,
+    repeat,
+    shuffle_classes,
+    sort_classes,
+)
 from mondrian_ops.generalize.resolving import attributes_of
 from mondrian_ops.job.job import Job
 from mondrian_ops.phases import Phases
@@ -87,6 +92,8 @@ class Counterfeits(NamedTuple):
 
     def added(self, classes: Classes, first: int) -> Classes:
         """The classes with these rows in them, which are numbered from ``first`` on."""
+        if not len(self.rows):
+            return classes
         count = len(classes.starts)
         class_of = np.append(np.repeat(np.arange(count), classes.sizes), self.classes)
         order = np.argsort(class_of, kind="stable")
@@ -239,9 +246,12 @@ class Anonymizer:
             formed = self._formed(table, rows, cores, class_maker)
             end("cut")
             classes, unmatched, counterfeits, signatures = formed
+            extents = classes.extents(rows.rows.codes)
             published = {
-                attribute.name: attribute.publish(encoded, classes)
-                for attribute, encoded in zip(self.attributes, rows.encoded, strict=True)
+                attribute.name: attribute.publish(encoded, classes, extent)
+                for attribute, encoded, extent in zip(
+                    self.attributes, rows.encoded, extents, strict=True
+                )
             }
             if holding is not None:
                 divided = holding.divide(classes, published.values(), table[NIGHT], unmatched)
@@ -259,8 +269,10 @@ class Anonymizer:
             }
         end("generalize")
         index, order, sizes = laid_out(counterfeits.added(classes, table.num_rows), published)
-        is_made_up = index >= table.num_rows
-        index[is_made_up] = counterfeits.rows[index[is_made_up] - table.num_rows]
+        made_up = None
+        if len(counterfeits.rows):
+            made_up = index >= table.num_rows
+            index[made_up] = counterfeits.rows[index[made_up] - table.num_rows]
         taken = pa.array(index)
         released = self._table(table, taken, order, sizes, published)
         summary = _summary(classes)
@@ -268,10 +280,9 @@ class Anonymizer:
         summary["held"] = 0 if held is None else held.num_rows
         summary["suppressed"] = table.num_rows - summary["rows"] - summary["held"]
         entity = self.job.entity_id
-        persons = None if entity is None else table[entity].take(pa.array(index, mask=is_made_up))
-        made_up = is_made_up if len(counterfeits.rows) else None
+        persons = None if entity is None else table[entity].take(pa.array(index, mask=made_up))
         if signatures is not None:
-            signatures = signatures.take(pa.array(index, mask=is_made_up))
+            signatures = signatures.take(pa.array(index, mask=made_up))
         end("lay_out")
         return Released(released, summary, persons, held, index, made_up, signatures)
 
@@ -308,7 +319,7 @@ class Anonymizer:
         self,
         table: pa.Table,
         rows: pa.Array,
-        order: NDArray[np.intp],
+        order: NDArray[np.int32],
         sizes: NDArray[np.int64],
         published: Mapping[str, Published],
     ) -> pa.Table:
@@ -316,7 +327,7 @@ class Anonymizer:
         for name in self._released_columns(table.column_names):
             if name in published:
                 for column, values in published[name].columns.items():
-                    columns[column] = _repeated(values.take(pa.array(order)), sizes)
+                    columns[column] = _repeated(values, order, sizes)
             elif name in self.job.identifiers:
                 redacted = pa.array([REDACTED]).take(pa.array(np.zeros(len(rows), np.int32)))
                 columns[name] = redacted.dictionary_encode()
@@ -335,7 +346,7 @@ class Anonymizer:
 
 def laid_out(
     classes: Classes, published: Mapping[str, Published]
-) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """The order in which rows are published, (rows,); that of the classes, and their sizes.
 
     Classes with equal published values become one, and classes ascend by these values: in the order
@@ -345,31 +356,33 @@ def laid_out(
     labels = [
         _labels(values) for attribute in published.values() for values in attribute.columns.values()
     ]
-    order, firsts = group(packed(labels, [int(column.max(initial=0)) + 1 for column in labels]))
+    order, firsts = sort_classes(labels)
     sizes = classes.sizes[order]
-    starts = np.cumsum(sizes) - sizes
-    moved = np.arange(len(classes.index), dtype=np.int32)
-    moved += np.repeat((classes.starts[order] - starts).astype(np.int32), sizes)
-    index = classes.index[moved]
-    shuffle_classes(index, starts[firsts])
+    index = arrange_classes(classes.index, classes.starts, order)
+    shuffle_classes(index, (np.cumsum(sizes) - sizes)[firsts])
     return index, order, sizes
 
 
-def _repeated(values: pa.Array, times: NDArray[np.int64]) -> pa.Array:
-    """Each value repeated as ``times`` says, (values,)."""
+def _repeated(values: pa.Array, order: NDArray[np.int32], times: NDArray[np.int64]) -> pa.Array:
+    """The values in an order, each repeated as ``times`` says, (values,) all."""
     if not pa.types.is_dictionary(values.type):
-        return values.take(pa.array(np.repeat(np.arange(len(times)), times)))
-    indices = np.repeat(values.indices.fill_null(-1).to_numpy(), times)
-    mask = indices < 0 if values.null_count else None
+        return values.take(pa.array(np.repeat(order, times)))
+    indices = repeat(values.indices.fill_null(0).to_numpy(), order, times)
+    mask = None
+    if values.null_count:
+        is_null = values.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
+        mask = repeat(is_null, order, times).view(np.bool_)
     return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), values.dictionary)
 
 
-def _labels(values: pa.Array) -> NDArray[np.int64]:
+def _labels(values: pa.Array) -> Codes:
     """(classes,) numbers that ascend with the published values; 0 for null."""
     if pa.types.is_dictionary(values.type):  # its labels are sorted
         indices = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return np.asarray(indices, np.int64) + 1
-    return encode_ranks(values)[0].astype(np.int64)
+        codes: Codes = indices.astype(code_dtype(len(values.dictionary) + 1))
+        codes += codes.dtype.type(1)  # -1, which is null, becomes 0
+        return codes
+    return encode_ranks(values)[0]
 
 
 def columns_to_read(job: Job, names: list[str]) -> list[str]:

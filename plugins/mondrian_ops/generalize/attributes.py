@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -46,10 +46,17 @@ from mondrian_ops.generalize.labels import (
     single_text,
     starred,
 )
-from mondrian_ops.generalize.native.classes import distinct_per_class, extents
+from mondrian_ops.generalize.native.classes import (
+    distinct_per_class,
+    extents,
+    extents_of_columns,
+)
 from mondrian_ops.generalize.rounding import Round, round_between
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats, Ints
+
+Extent: TypeAlias = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
+"""The least and the greatest code of each class, (classes,) both."""
 
 
 @dataclass(frozen=True)
@@ -92,23 +99,59 @@ class Classes:
         """Least and greatest of ``codes`` (rows,) in each class."""
         return extents(codes, self.index, self.starts)
 
+    def extents(self, codes: Codes) -> list[Extent]:
+        """Least and greatest of ``codes`` (columns, rows) in each class, for each column."""
+        return list(zip(*extents_of_columns(codes, self.index, self.starts), strict=True))
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What each of some labels loses, and what it is, (labels,) all."""
+
+    ncp: Floats  # per row of a class
+    lm: Floats  # per row of a class
+    exact: NDArray[np.bool_]  # one value, which is published unchanged
+    star: NDArray[np.bool_]  # "*", for missing and present values together
+
 
 @dataclass(frozen=True)
 class Published:
-    """The published values of one attribute, one per class, and the information loss."""
+    """The published values of one attribute, one per class, and the information loss.
+
+    There are far fewer labels than classes: what is the same for a label is there once.
+    """
 
     columns: dict[str, pa.Array]  # published name -> (classes,) value of each class
-    ncp: Floats  # (classes,) per row of the class
-    lm: Floats  # (classes,) per row of the class
-    exact: NDArray[np.bool_]  # (classes,): the class has one value, which is published unchanged
-    star: NDArray[np.bool_]  # (classes,): published "*", for missing and present values together
+    losses: Losses
+    label_of: NDArray[np.integer[Any]]  # (classes,): the label of each class among these
+
+    @classmethod
+    def each(cls, columns: dict[str, pa.Array], losses: Losses) -> Published:
+        """With a label for each class."""
+        return cls(columns, losses, np.arange(len(losses.ncp)))
+
+    @property
+    def ncp(self) -> Floats:
+        """As of `Losses`, (classes,); so are the following."""
+        return self.losses.ncp.take(self.label_of)
+
+    @property
+    def lm(self) -> Floats:
+        return self.losses.lm.take(self.label_of)
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        return self.losses.exact.take(self.label_of)
+
+    @property
+    def star(self) -> NDArray[np.bool_]:
+        return self.losses.star.take(self.label_of)
 
     def where(self, chosen: NDArray[np.bool_]) -> Published:
         """The values of the classes that are ``chosen`` (classes,)."""
         mask = pa.array(chosen)
         columns = {name: values.filter(mask) for name, values in self.columns.items()}
-        figures = (self.ncp[chosen], self.lm[chosen], self.exact[chosen], self.star[chosen])
-        return Published(columns, *figures)
+        return Published(columns, self.losses, self.label_of[chosen])
 
 
 @dataclass(frozen=True)
@@ -128,9 +171,15 @@ class Attribute(ABC):
     def encode(self, column: Column) -> Encoded:
         """The codes of some rows; raises InputError or HierarchyError on values without a code."""
 
+    def publish(
+        self, encoded: Encoded, classes: Classes, extent: Extent | None = None
+    ) -> Published:
+        """The generalized value of each class; ``extent``: that of its codes, if it is known."""
+        return self._published(encoded, classes, extent or classes.extent(encoded.codes))
+
     @abstractmethod
-    def publish(self, encoded: Encoded, classes: Classes) -> Published:
-        """The generalized value of each class."""
+    def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
+        """As `publish`."""
 
     def texts(self, values: pa.Array) -> pa.Array:
         """The values as they are published where a class has one value."""
@@ -182,9 +231,9 @@ class IntervalAttribute(Attribute):
             values=values,
         )
 
-    def publish(self, encoded: Encoded, classes: Classes) -> Published:
+    def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
         # There are far fewer pairs of ends than classes: compute everything once per pair.
-        low, high, pair_of = distinct_pairs(*classes.extent(encoded.codes), encoded.size)
+        low, high, pair_of = distinct_pairs(*extent, encoded.size)
         first, last = self._ends(encoded)
         closed = self.cells is None or self.cells.are_closed()
         star = (low == 0) & (high > 0)
@@ -207,8 +256,7 @@ class IntervalAttribute(Attribute):
             texts = to_text(first), to_text(last)
             labels = labels_of_pairs(low, high, *texts, exact, "]" if closed else ")")
             columns = {self.name: dictionary_of_texts(pair_of, labels)}
-        loss, exact, star = loss[pair_of], exact[pair_of], star[pair_of]
-        return Published(columns, loss, loss, exact, star)
+        return Published(columns, Losses(loss, loss, exact, star), pair_of)
 
     def cut_value(self, encoded: Encoded, code: int) -> int | float | str | bool | None:
         if code == 0 or self.cells is None:
@@ -281,8 +329,8 @@ class TreeAttribute(Attribute):
             values=leaves,
         )
 
-    def publish(self, encoded: Encoded, classes: Classes) -> Published:
-        low, high = classes.extent(encoded.codes)
+    def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
+        low, high = extent
         star = (low == 0) & (high > 0)
         missing = high == 0
         node = self._common_ancestors(encoded.codes, classes)
@@ -294,7 +342,8 @@ class TreeAttribute(Attribute):
         else:
             texts = pa.array(self.hierarchy.labels, pa.string())
             labels = dictionary(np.where(missing | star, -1, node), texts)
-        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
+        columns = {self.name: starred(labels, star)}
+        return Published.each(columns, Losses(ncp, lm, exact, star))
 
     def cut_round(self, encoded: Encoded, code: int) -> None:
         """None: between leaves there is no other value."""
@@ -310,7 +359,8 @@ class TreeAttribute(Attribute):
         texts = pa.array(self._wildcard_labels if self.prefix else self.hierarchy.labels)
         labels = dictionary(np.where(present, at - 1, -1), texts)
         exact = ~star & (at <= len(self.order))
-        return Published({self.name: starred(labels, star)}, ncp, lm, exact, star)
+        columns = {self.name: starred(labels, star)}
+        return Published.each(columns, Losses(ncp, lm, exact, star))
 
     @cached_property
     def _wildcard_labels(self) -> list[str]:
@@ -374,8 +424,8 @@ class SetAttribute(Attribute):
             values=self.domain,
         )
 
-    def publish(self, encoded: Encoded, classes: Classes) -> Published:
-        low, high = classes.extent(encoded.codes)
+    def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
+        low, high = extent
         star = (low == 0) & (high > 0)
         members, ends = distinct_per_class(
             encoded.codes, classes.index, classes.starts, encoded.size
@@ -393,7 +443,8 @@ class SetAttribute(Attribute):
         texts = self.texts(self.domain).to_pylist()
         labels = pa.array([_set_text(codes, texts) for codes in place], pa.string())
         published = dictionary_of_texts(ids, labels)
-        return Published({self.name: starred(published, star)}, ncp, lm, exact, star)
+        columns = {self.name: starred(published, star)}
+        return Published.each(columns, Losses(ncp, lm, exact, star))
 
 
 def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:

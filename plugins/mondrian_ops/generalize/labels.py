@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mondrian_ops.generalize.native.classes import number_pairs
+from mondrian_ops.native.arrays import Ints
+
+Code = TypeVar("Code", bound=np.integer[Any])
+
 STAR_TEXT = "*"
 _UNCLEAR = re.compile(r'[,{}"]|^\s|\s$|^\*?$')
 
 
 def distinct_pairs(
-    low: NDArray[np.int64], high: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    low: NDArray[Code], high: NDArray[Code], size: int
+) -> tuple[Ints, Ints, NDArray[np.integer[Any]]]:
     """The distinct pairs of codes below ``size``, two arrays (pairs,), and the pair of each class,
     (classes,)."""
-    keys = low * size + high
+    inverse: NDArray[np.integer[Any]]
     if size * size <= 1 << 22:
-        used = np.zeros(size * size, np.int64)
-        used[keys] = 1
-        unique = np.flatnonzero(used)
-        used[unique] = np.arange(len(unique))
-        inverse = used[keys]
+        unique, inverse = number_pairs(low, high, size)
     else:
-        unique, inverse = np.unique(keys, return_inverse=True)
-    return unique // size, unique % size, inverse
+        unique, inverse = np.unique(low.astype(np.int64) * size + high, return_inverse=True)
+    return unique // size, unique % size, inverse.astype(index_dtype(len(unique)), copy=False)
+
+
+def index_dtype(size: int) -> np.dtype[Any]:
+    """The narrowest dtype of indices into a dictionary of so many labels, and of their number."""
+    return np.dtype(np.int8 if size < 1 << 7 else np.int16 if size < 1 << 15 else np.int32)
 
 
 def of_codes(values: pa.Array, codes: NDArray[np.int64], is_null: NDArray[np.bool_]) -> pa.Array:
@@ -65,13 +72,17 @@ def dictionary(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
     return dictionary_of_texts(inverse, used)
 
 
-def dictionary_of_texts(ids: NDArray[np.int64], texts: pa.Array) -> pa.DictionaryArray:
+def dictionary_of_texts(
+    ids: NDArray[np.integer[Any]] | pa.Array, texts: pa.Array
+) -> pa.DictionaryArray:
     """``texts[ids]`` with distinct texts: a duplicate would tell equal texts apart.
 
-    Nulls are indices, as Parquet writes none in a dictionary.
+    Nulls are indices, as Parquet writes none in a dictionary. Indices are as narrow as they can be.
     """
     encoded = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(ids)), encoded.dictionary)
+    narrow = pa.from_numpy_dtype(index_dtype(len(encoded.dictionary)))
+    indices = encoded.indices.cast(narrow).take(pa.array(ids))
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
 
 
 def starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.DictionaryArray:
@@ -79,9 +90,9 @@ def starred(labels: pa.DictionaryArray, star: NDArray[np.bool_]) -> pa.Dictionar
     if not star.any():
         return labels
     texts = pa.concat_arrays([labels.dictionary, pa.array([STAR_TEXT], pa.string())])
-    ids = pc.if_else(pa.array(star), pa.scalar(len(texts) - 1, pa.int32()), labels.indices)
-    encoded = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(ids), encoded.dictionary)
+    indices = labels.indices.cast(pa.int32())
+    ids = pc.if_else(pa.array(star), pa.scalar(len(texts) - 1, pa.int32()), indices)
+    return dictionary_of_texts(ids, texts)
 
 
 def edge_text(edges: pa.Array) -> pa.Array:

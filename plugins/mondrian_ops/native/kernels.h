@@ -165,9 +165,29 @@ MO_API int mo_satisfies(const int64_t *counts, const mo_criteria *criteria, int6
  * index. Codes are unsigned, of code_bytes 1, 2 or 4, or int64, of 8. */
 MO_API void mo_extents(const void *codes, int64_t code_bytes, const int32_t *index, int64_t rows,
                        const int64_t *starts, int64_t classes, int64_t *low, int64_t *high);
+MO_API int mo_extents_of_columns(const void *codes, int64_t code_bytes, int64_t columns,
+                                 int64_t all_rows, const int32_t *index, int64_t rows,
+                                 const int64_t *starts, int64_t classes, void *low, void *high);
 MO_API int mo_distinct_per_class(const void *codes, int64_t code_bytes, int64_t size,
                                  const int32_t *index, int64_t rows, const int64_t *starts,
                                  int64_t classes, uint32_t *members, int64_t *ends);
+/* classes.c: number[i] becomes the number, from 0, of the pair low[i], high[i] among those that
+ * occur, in order; codes are below size. table (size * size,) is zero, and numbers the pairs that
+ * occur from 1 afterwards. */
+MO_API int mo_number_pairs(const void *low, const void *high, int64_t code_bytes, int64_t classes,
+                           int64_t size, int32_t *table, int32_t *number);
+
+/* classes.c: order (classes,) sorts the classes by their labels, the first column before the
+ * others; first (classes,) is 1 where one begins that differs from the one before. Labels are
+ * unsigned, of label_bytes (columns,) 1, 2 or 4. */
+MO_API int mo_sort_classes(const void *const *labels, const int64_t *label_bytes, int64_t columns,
+                           int64_t classes, int32_t *order, uint8_t *first);
+MO_API void mo_arrange_classes(const int32_t *index, int64_t rows, const int64_t *starts,
+                               int64_t classes, const int32_t *order, int32_t *arranged);
+/* Repeats values[order[i]], unsigned of 1, 2 or 4 bytes, sizes[i] times. repeated has room for 8
+ * bytes more than that. */
+MO_API void mo_repeat(const void *values, int64_t bytes, const int32_t *order, const int64_t *sizes,
+                      int64_t classes, void *repeated);
 MO_API void mo_shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
                                const uint32_t *random);
 MO_API int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.generalize.attributes import Classes, Published
+from mondrian_ops.generalize.attributes import Classes, Losses, Published
 
 
 @st.composite
@@ -23,7 +23,7 @@ def nights(draw: st.DrawFn) -> tuple[Classes, Published, pa.ChunkedArray]:
     came = draw(st.lists(st.integers(1, 9), min_size=rows, max_size=rows))
     flags = np.zeros(len(sizes), bool)
     values = pa.array([str(at) for at in range(len(sizes))])
-    published = Published({"age": values}, losses, losses, flags, flags)
+    published = Published.each({"age": values}, Losses(losses, losses, flags, flags))
     classes = Classes(index, np.cumsum(sizes) - np.array(sizes))
     return classes, published, pa.chunked_array([pa.array(came, pa.int32())])
 

@@ -34,7 +34,7 @@ def test_an_interval_is_named_by_the_texts_of_its_ends(unused, data):
     close = data.draw(st.sampled_from("])"))
     codes = st.integers(0, len(lower))
     ends = data.draw(st.lists(st.tuples(codes, codes).map(sorted)))
-    low, high = np.array(ends, np.int64).reshape(-1, 2).T
+    low, high = np.ascontiguousarray(np.array(ends, np.int64).reshape(-1, 2).T)
     expected = []
     for a, b in ends:
         if a == b and (b == 0 or is_value[a - 1]):

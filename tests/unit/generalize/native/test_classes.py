@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from mondrian_ops.generalize.native.classes import (
+    arrange_classes,
     distinct_per_class,
     extents,
+    extents_of_columns,
+    number_pairs,
+    repeat,
     route_rows,
     shuffle_classes,
+    sort_classes,
 )
 
 CODES = np.array([3, 1, 2], np.uint8)
@@ -57,6 +62,91 @@ def test_extents(case):
 def test_extents_of_numbers_below_zero():
     low, high = extents(np.array([-5, 2**62, -(2**62)]), INDEX, np.array([0]))
     assert (low.tolist(), high.tolist()) == ([-(2**62)], [2**62])
+
+
+@examples(300)
+@given(classed(), st.integers(0, 40), st.integers(0, 9))
+def test_extents_of_columns(case, columns, seed):
+    """A class at a time in each column; with more columns than are compared at once, too."""
+    codes, index, starts = case
+    kind = np.min_scalar_type(int(codes.max())) if codes.dtype == np.int64 else codes.dtype
+    random = np.random.default_rng(seed)
+    table = random.integers(0, int(codes.max()) + 1, (columns, len(codes)), dtype=kind)
+    low, high = extents_of_columns(table, index, starts)
+    assert (low.dtype, high.dtype) == (kind, kind)
+    assert low.shape == high.shape == (columns, len(starts))
+    for at, column in enumerate(table):
+        groups = [column[rows].tolist() for rows in classes_of(index, starts)]
+        assert low[at].tolist() == list(map(min, groups))
+        assert high[at].tolist() == list(map(max, groups))
+
+
+@examples(200)
+@given(st.data(), WIDTHS, st.integers(1, 300))
+def test_numbers_of_pairs(data, dtype, size):
+    codes = st.integers(0, min(size - 1, np.iinfo(dtype).max))
+    ends = data.draw(st.lists(st.tuples(codes, codes), max_size=30))
+    low, high = np.ascontiguousarray(np.array(ends, dtype).reshape(-1, 2).T)
+    pairs, number = number_pairs(low, high, size)
+    assert pairs.tolist() == sorted({one * size + other for one, other in ends})
+    assert pairs[number].tolist() == [one * size + other for one, other in ends]
+
+
+@pytest.mark.parametrize("code", [(4, 0), (0, 4)])
+def test_a_pair_of_a_code_that_is_not_below_their_number_is_refused(code):
+    low, high = np.array([[0, 1], code], np.uint8).T.copy()
+    with pytest.raises(ValueError, match="outside"):
+        number_pairs(low, high, 4)
+
+
+@st.composite
+def labelled(draw):
+    """Labels of classes in some columns."""
+    classes = draw(st.integers(0, 30))
+    columns = []
+    for _ in range(draw(st.integers(1, 4))):
+        dtype = draw(st.sampled_from([np.uint8, np.uint16, np.uint32]))
+        most = int(np.iinfo(dtype).max)
+        label = st.sampled_from([at for at in (0, 1, 2, 255, 256, 65_536, 2**32 - 1) if at <= most])
+        columns.append(np.array(draw(st.lists(label, min_size=classes, max_size=classes)), dtype))
+    return columns
+
+
+@examples(300)
+@given(labelled())
+def test_classes_are_sorted_by_their_labels(columns):
+    order, first = sort_classes(columns)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert order.tolist() == sorted(range(len(rows)), key=rows.__getitem__)  # a stable sort
+    ordered = [rows[at] for at in order]
+    assert first.tolist() == [
+        at for at, row in enumerate(ordered) if at == 0 or row != ordered[at - 1]
+    ]
+
+
+@examples(200)
+@given(classed(), st.data())
+def test_classes_in_another_order_keep_their_rows(case, data):
+    _, index, starts = case
+    order = np.array(data.draw(st.permutations(range(len(starts)))), np.int32)
+    groups = classes_of(index, starts)
+    expected = [row for at in order for row in groups[at]]
+    assert arrange_classes(index, starts, order).tolist() == expected
+    sizes = np.array([len(groups[at]) for at in order], np.int64)
+    labels = np.arange(len(starts)).astype(data.draw(st.sampled_from(["i1", "u1", "i2", "i4"])))
+    expected = [int(labels[at]) for at in order for _ in groups[at]]
+    assert repeat(labels, order, sizes).tolist() == expected
+
+
+@pytest.mark.parametrize("order", [[0, 0], [0, 2], [-1, 0], [0]])
+def test_an_order_that_is_none_is_refused(order):
+    with pytest.raises(ValueError, match="order"):
+        arrange_classes(INDEX, STARTS, np.array(order, np.int32))
+
+
+def test_labels_below_zero_are_repeated_as_they_are():
+    values, order = np.array([-1, 5], np.int8), np.array([1, 0], np.int32)
+    assert repeat(values, order, np.array([2, 9])).tolist() == [5, 5, *[-1] * 9]
 
 
 @examples(300)
