@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.cut.native import class_criteria, mondrian, top_down
 from mondrian_ops.cut.native.class_criteria import ASKED, Criteria
-from mondrian_ops.data.native import counting
+from mondrian_ops.data.native import counting, lookup
 from mondrian_ops.generalize.native import classes
 from mondrian_ops.verify.native import equal_rows, value_counts, value_figures
 
@@ -228,8 +228,29 @@ def _routing(drawn: Bytes) -> None:
     rows, columns, nodes = drawn.below(20), 1 + drawn.below(3), 1 + drawn.below(8)
     tree = [drawn.array("i8", limit, nodes) for limit in (columns, 9, nodes, nodes)]
     leaf = drawn.array("i8", 9, nodes) - 4
-    places = drawn.array("i4", 9, rows, columns)
+    places = drawn.array(("u1", "u2", "u4")[drawn.below(3)], 9, columns, rows)
     classes.route_rows(*drawn.hostile((places, *tree, leaf)))
+
+
+def _lookup(drawn: Bytes) -> None:
+    count, size = drawn.below(40), 1 + drawn.below(20)
+    values = drawn.array(
+        ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")[drawn.below(8)], 20, count
+    )
+    valid = (None, drawn.array("u1", 256, count // 8 + 2))[drawn.below(2)]
+    of = lookup.SmallRange(values, drawn.below(3), size, valid, drawn.below(9))
+    table = drawn.array(("u1", "i2", "u4", "f8")[drawn.below(4)], 99, size + 1)
+    found = np.zeros(count, table.dtype)
+    for work, given in (
+        (lookup.SmallRange.mark, (of, np.zeros(size + 1, bool))),
+        (lookup.SmallRange.tally, (of, np.zeros(size + 1, np.int64))),
+        (lookup.SmallRange.look_up, (of, table, found)),
+    ):
+        work(*drawn.hostile(given))
+    leaves = drawn.array(("u1", "u2", "u4")[drawn.below(3)], 9, count)
+    pairs = drawn.hostile((leaves, drawn.array("i4", 9, count), 9, 9))
+    if abs(pairs[2]) * abs(pairs[3]) <= 1 << 20:
+        lookup.count_pairs(*pairs)
 
 
 def _counting(drawn: Bytes) -> None:
@@ -324,7 +345,8 @@ def _recount(drawn: Bytes) -> None:
 
 
 _CALLS: tuple[Callable[[Bytes], None], ...] = (
-    _mondrian, _multiway, _classes, _labels, _routing, _counting, _criterion, _top_down, _recount,
+    _mondrian, _multiway, _classes, _labels, _routing, _lookup, _counting, _criterion, _top_down,
+    _recount,
 )  # fmt: skip
 
 

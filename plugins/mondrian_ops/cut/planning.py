@@ -21,6 +21,7 @@ from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.cut.shown_conditions import Disclosure
 from mondrian_ops.data.disclosing_columns import Followed, Survey
+from mondrian_ops.data.encoding import Codes
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.person_rows import PersonRows
@@ -293,8 +294,8 @@ def leaf_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> ND
 
 def _routed(
     router: Router, anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The places, (combinations, columns), and the leaf, (combinations,), of each combination."""
+) -> tuple[Codes, NDArray[np.int64]]:
+    """The places, (columns, combinations), and the leaf, (combinations,), of each combination."""
     columns = {
         tree.name: pa.DictionaryArray.from_arrays(
             pa.array(codes.astype(np.int32) - 1, mask=codes == 0), tree.leaves
@@ -305,7 +306,7 @@ def _routed(
     places = router.place(pa.table(columns))
     if not columns:  # such a table has no rows
         return places, np.zeros(len(frequencies.rows), np.int64)
-    return places, router.leaves(places)
+    return places, router.leaves(places).astype(np.int64)
 
 
 def known_counts(
@@ -342,13 +343,14 @@ def counts_of(anonymizer: Anonymizer, plan: Plan, frequencies: FrequencySet) -> 
 
 
 def persons_met(
-    router: Router, leaf: NDArray[np.int64], places: NDArray[np.int32], k: int, column: pa.Array
+    router: Router, leaf: NDArray[np.integer[Any]], places: Codes, k: int, column: pa.Array
 ) -> tuple[list[LeafPersons], list[LeafPersons]]:
     """The persons of some rows, up to k, in each leaf and in each cell.
 
-    ``leaf`` (rows,) and ``places`` (rows, columns) are from ``router``; ``column`` has the persons.
+    ``leaf`` (rows,) and ``places`` (columns, rows) are from ``router``; ``column`` has the persons.
     """
-    in_leaves, *in_cells = LeafPersons.of_each(k, [leaf, *router.numbered(places)], column)
+    leaves = [leaf.astype(np.int64), *router.numbered(places)]
+    in_leaves, *in_cells = LeafPersons.of_each(k, leaves, column)
     return [in_leaves], in_cells
 
 

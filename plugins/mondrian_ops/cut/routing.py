@@ -11,10 +11,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.cut.plan import Branch, Leaf, Order, Plan, edges_of, scalar_of
-from mondrian_ops.data.encoding import Column, Indexed, as_array, encode_known, indexed, value_type
+from mondrian_ops.data.encoding import (
+    Codes,
+    Column,
+    Indexed,
+    as_array,
+    code_dtype,
+    encode_known,
+    indexed,
+    value_type,
+)
+from mondrian_ops.data.small_integers import SmallIntegers, count, look_up
 from mondrian_ops.generalize.native.classes import route_rows
-
-_NARROW = 1 << 12
 
 
 class Router:
@@ -41,33 +49,37 @@ class Router:
         """The number of cells of all columns."""
         return sum(self._sizes)
 
-    def place(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
-        """The cell of each row in each column, (rows, columns)."""
-        places = np.empty((batch.num_rows, len(self.columns)), np.int32)
+    def place(self, batch: pa.RecordBatch | pa.Table) -> Codes:
+        """The cell of each row in each column, (columns, rows)."""
+        cells = code_dtype(max(self._sizes, default=1))
+        places = np.empty((len(self.columns), batch.num_rows), cells)
         for i, name in enumerate(self.columns):
-            places[:, i] = self._places(name, batch.column(name))
+            places[i] = self._places(name, batch.column(name))
         return places
 
-    def leaves(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The leaf of each row by its cells, (rows,) int64."""
+    def leaves(self, places: Codes) -> Codes:
+        """The leaf of each row by its cells, (rows,)."""
+        kind = code_dtype(int(self._leaf.max()) + 1)
         if not self.columns:
-            return np.zeros(len(places), np.int64)
-        return route_rows(places, self._column, self._limit, self._left, self._right, self._leaf)
+            return np.zeros(places.shape[1], kind)
+        tree = (self._column, self._limit, self._left, self._right, self._leaf)
+        return route_rows(places, *tree, dtype=kind)
 
-    def numbered(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
+    def numbered(self, places: Codes) -> NDArray[np.int64]:
         """The cells of rows, (columns, rows), numbered through all columns."""
         first: NDArray[np.int64] = np.cumsum([0, *self._sizes])[:-1]
-        return places.T + first[:, None]
+        return places + first[:, None]
 
-    def count(
-        self, places: NDArray[np.int32], weights: NDArray[np.int64] | None = None
-    ) -> NDArray[np.int64]:
+    def count(self, places: Codes, weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The rows in each cell, (cells,) int64, each counted by its weight."""
-        counted = [np.bincount(places[:, i], weights, size) for i, size in enumerate(self._sizes)]
+        counted = [
+            count(of_column, size) if weights is None else np.bincount(of_column, weights, size)
+            for of_column, size in zip(places, self._sizes, strict=True)
+        ]
         return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
 
-    def route(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.int64]:
-        """The leaf of each row, (rows,) int64."""
+    def route(self, batch: pa.RecordBatch | pa.Table) -> Codes:
+        """The leaf of each row, (rows,)."""
         return self.leaves(self.place(batch))
 
     def _limit_of(self, branch: Branch) -> int:
@@ -77,15 +89,16 @@ class Router:
         value = scalar_of(branch.value, self._orders[branch.column])
         return 2 * int(self._edges[branch.column].index(value).as_py()) + 2
 
-    def _places(self, name: str, column: Column) -> NDArray[np.int64]:
+    def _places(self, name: str, column: Column) -> NDArray[np.integer[Any]]:
         order, edges = self._orders[name], self._edges[name]
         as_text = order.text or order.leaves is not None
         if not as_text and _has_numpy_order(value_type(column.type)):
-            return _primitive_places(as_array(column), edges)
+            cells = code_dtype(max(self._sizes))
+            return _primitive_places(as_array(column), edges, cells)
         by_value = indexed(column).mapped(order.texts) if as_text else indexed(column)
         if order.leaves is None:
-            return _places_of(by_value.values, edges)[by_value.indices]
-        return _places_among(order.leaves, by_value.values, edges)[by_value.indices]
+            return look_up(_places_of(by_value.values, edges), by_value.indices)
+        return look_up(_places_among(order.leaves, by_value.values, edges), by_value.indices)
 
 
 def _places_among(leaves: pa.Array, values: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
@@ -115,31 +128,25 @@ def _has_numpy_order(type_: pa.DataType) -> bool:
     return any(each(type_) for each in of_type)
 
 
-def _primitive_places(column: pa.Array, edges: pa.Array) -> NDArray[np.int64]:
+def _primitive_places(
+    column: pa.Array, edges: pa.Array, cells: np.dtype[Any]
+) -> NDArray[np.integer[Any]]:
+    """The cells of numbers and moments; integers within a small range are looked up in a table."""
     if pa.types.is_temporal(column.type):
         ticks = pa.int32() if column.type.bit_width == 32 else pa.int64()
         column, edges = column.cast(ticks), edges.cast(ticks)
-    missing = column.is_null(nan_is_null=True)
     limits, skipped = _with_values_below(edges.to_numpy())
+    small = SmallIntegers.of(column)
+    if small is not None:
+        found = np.searchsorted(limits, small.numbers.to_numpy()) + (1 + skipped)
+        table: NDArray[np.integer[Any]] = np.append(found, 0).astype(cells)
+        return small.look_up(table)
+    missing = column.is_null(nan_is_null=True)
     values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
-    places = _limits_below(limits, values) + (1 + skipped)
+    places: NDArray[np.integer[Any]] = np.searchsorted(limits, values) + (1 + skipped)
     if pc.any(missing).as_py():
         places[missing.to_numpy(zero_copy_only=False)] = 0
     return places
-
-
-def _limits_below(limits: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
-    """The number of ``limits`` below each value.
-
-    Integers within a small range are looked up in a table, which is several times faster than a
-    search for each.
-    """
-    if len(values) and values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64):
-        low, high = int(values.min()), int(values.max())
-        if high - low < _NARROW:
-            listed = np.searchsorted(limits, np.arange(low, high + 1).astype(values.dtype))
-            return np.asarray(listed.take(np.subtract(values, low, dtype=np.int64)))
-    return np.searchsorted(limits, values)
 
 
 def _with_values_below(edges: NDArray[Any]) -> tuple[NDArray[Any], int]:

@@ -14,18 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mondrian_ops.data.small_integers import SmallIntegers, count, look_up
 from mondrian_ops.errors import InputError
 from mondrian_ops.late_methods import dataclass
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+
+Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 _TICKS_PER_DAY = {
     "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000
 }  # fmt: skip
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
 _NARROW = 1 << 12  # integers within so small a range are looked up in a table
-
-Column: TypeAlias = pa.ChunkedArray | pa.Array
+_ROWS_PER_NUMBER = 16  # and those of a larger one that has as many rows for each of its numbers
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class Indexed:
     A function of values is then computed once per value, not once per row.
 
     indices
-        (rows,) int64.
+        (rows,) integers.
     values
         As `as_array` returns them, with the missing value at the end. A value may be listed twice,
         or occur in no row.
     """
 
-    indices: NDArray[np.int64]
+    indices: NDArray[np.integer[Any]]
     values: pa.Array
 
     def mapped(self, change: Callable[[pa.Array], pa.Array]) -> Indexed:
@@ -50,7 +52,7 @@ class Indexed:
 
     def counted(self) -> tuple[pa.Array, pa.Array]:
         """The values that occur, and the rows of each; a value may still occur twice."""
-        rows = np.bincount(self.indices, minlength=len(self.values))
+        rows = count(self.indices, len(self.values))
         present = rows > 0
         return self.values.filter(pa.array(present)), pa.array(rows[present])
 
@@ -94,14 +96,13 @@ def combined(column: Column) -> pa.Array:
 
 def indexed(column: Column) -> Indexed:
     """The column by its own dictionary if that is no longer than the column, else by a new one."""
+    small = SmallIntegers.of(column)
+    if small is not None:
+        entries = np.arange(small.size + 1, dtype=np.min_scalar_type(small.size))
+        return Indexed(small.look_up(entries), _with_missing(small.numbers))
     column = combined(column)
     if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
-        column = as_array(column)
-        narrow = _narrow(column)
-        if narrow is not None:
-            distances, values = narrow
-            return Indexed(distances, _with_missing(values))
-        column = column.dictionary_encode()
+        column = as_array(column).dictionary_encode()
     values = as_array(column.dictionary)
     indices = pc.fill_null(column.indices.cast(pa.int64()), len(values))
     return Indexed(indices.to_numpy(), _with_missing(values))
@@ -111,36 +112,13 @@ def _with_missing(values: pa.Array) -> pa.Array:
     return pa.concat_arrays([values, pa.nulls(1, values.type)])
 
 
-def _narrow(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array] | None:
-    """Integers within a small range, such as ages and years, as distances from the least.
-
-    Returns the distances (rows,) int64, a missing value's beyond all others, and the integers from
-    the least to the greatest; None where the range is large, or there is no value.
-    """
-    if not pa.types.is_integer(column.type):
-        return None
-    low, high = pc.min_max(column).as_py().values()
-    if low is None or high - low >= _NARROW:
-        return None
-    numbers = pc.fill_null(column, low).to_numpy()
-    least = numbers.dtype.type(low)
-    distances = (numbers - least).view(f"u{numbers.itemsize}").astype(np.int64)  # may overflow
-    if column.null_count:
-        distances[column.is_null().to_numpy(zero_copy_only=False)] = high - low + 1
-    return distances, pa.array(np.arange(high - low + 1).astype(numbers.dtype) + least)
-
-
-def encode_ranks(column: pa.Array) -> tuple[Codes, pa.Array]:
-    """Codes ``(rows,)`` and the distinct values in ascending order; code c is value ``c - 1``.
-
-    ``column`` comes from `as_array`.
-    """
-    narrow = _narrow(column)
-    if narrow is not None:
-        distances, numbers = narrow
-        occurs = np.bincount(distances, minlength=len(numbers) + 1)[: len(numbers)] > 0
-        return _ranks(occurs).take(distances), numbers.filter(pa.array(occurs))
-    encoded = column.dictionary_encode()
+def encode_ranks(column: Column) -> tuple[Codes, pa.Array]:
+    """Codes ``(rows,)`` and the distinct values in ascending order; code c is value ``c - 1``."""
+    small = SmallIntegers.of(column, max(_NARROW, len(column) // _ROWS_PER_NUMBER))
+    if small is not None:
+        occurs = small.occurs()[:-1]
+        return small.look_up(_ranks(occurs)), small.numbers.filter(pa.array(occurs))
+    encoded = as_array(column).dictionary_encode()
     values = encoded.dictionary
     order = pc.array_sort_indices(values, null_placement="at_end").to_numpy()
     present = len(values) - values.null_count
@@ -164,7 +142,7 @@ def encode_known(column: Indexed, domain: pa.Array) -> tuple[Codes, int]:
     """
     place = _places(column.values, domain)
     known = (place + 1).astype(code_dtype(len(domain) + 1))
-    codes = known[column.indices]
+    codes = look_up(known, column.indices)
     unknown = (place < 0) & column.values.is_valid().to_numpy(zero_copy_only=False)
     return codes, int(np.count_nonzero(unknown[column.indices])) if unknown.any() else 0
 

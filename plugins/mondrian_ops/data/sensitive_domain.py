@@ -54,4 +54,4 @@ class SensitiveDomain:
                 f"column {self.name!r}: holds values that were not there when the run was "
                 "planned, so the input changed; run again from the partition task"
             )
-        return codes.astype(np.int32) - np.int32(not self.missing)
+        return np.subtract(codes, not self.missing, dtype=np.int32)

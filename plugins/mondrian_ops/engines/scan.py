@@ -18,12 +18,14 @@ from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, persons_met
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.data.disclosing_columns import Watch, comparable, survey
-from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.encoding import Codes, value_type
 from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.frequency_set import FrequencySet
+from mondrian_ops.data.native.lookup import count_pairs
 from mondrian_ops.data.person_rows import PersonRows, hashed, mixed
 from mondrian_ops.data.pool import HIDDEN
 from mondrian_ops.data.profile import PartialProfile, Profile, Profiler, profiled_columns
+from mondrian_ops.data.small_integers import count
 from mondrian_ops.engines import RowsSeen
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
@@ -280,22 +282,20 @@ class Counting:
         codes = [domain.encode(block.column(domain.name)) for domain in self._anonymizer.domains]
         total = replace(total, sensitive=self._sensitive(codes, leaf_of))
         if self._of_persons:
-            total.person_rows.append(self._person_rows(block, leaf_of, codes))
+            total.person_rows.append(self._person_rows(block, leaf_of.astype(np.int64), codes))
         if self._to_route is None:
             return total, []
         rows = pa.Table.from_batches(block.batches).select(self._to_route)
         return total, _routed(rows, leaf_of, total.rows)
 
-    def _counted(
-        self, batch: pa.RecordBatch, first_row: int
-    ) -> tuple[LeafCounts, NDArray[np.int64]]:
+    def _counted(self, batch: pa.RecordBatch, first_row: int) -> tuple[LeafCounts, Codes]:
         """The counts of a batch but for the sensitive values, and the leaf of each row.
 
         ``first_row``: the number of its first row, which chooses the rows to follow.
         """
         places = self._router.place(batch)
         leaf = self._router.leaves(places)
-        rows = np.bincount(leaf, minlength=self._leaves)
+        rows = count(leaf, self._leaves)
         counts = LeafCounts(rows, [], cells=self._router.count(places))
         job = self._anonymizer.job
         for watch in self._watched:
@@ -307,14 +307,12 @@ class Counting:
         return counts, leaf
 
     def _sensitive(
-        self, codes: Sequence[NDArray[np.int32]], leaf: NDArray[np.int64]
+        self, codes: Sequence[NDArray[np.int32]], leaf: Codes
     ) -> list[NDArray[np.int64]]:
         """How often each sensitive value is in each leaf, (leaves, codes) for each column."""
         counts = []
         for domain, of_column in zip(self._anonymizer.domains, codes, strict=True):
-            width = len(domain.counts)
-            pairs = np.bincount(leaf * width + of_column, minlength=self._leaves * width)
-            counts.append(pairs.reshape(self._leaves, width))
+            counts.append(count_pairs(leaf, of_column, self._leaves, len(domain.counts)))
         return counts
 
     @property
@@ -343,10 +341,10 @@ class Counting:
         return PersonRows.of(leaf[kept], persons[kept], combinations[kept], chosen)
 
 
-def _routed(table: pa.Table, leaf: NDArray[np.int64], rows: NDArray[np.int64]) -> Routed:
+def _routed(table: pa.Table, leaf: Codes, rows: NDArray[np.int64]) -> Routed:
     """The rows of each leaf that has some, in their order."""
-    narrow = leaf.astype(np.min_scalar_type(len(rows) - 1))  # up to 16 bits sort in linear time
-    sorted_rows = table.combine_chunks().take(pa.array(np.argsort(narrow, kind="stable")))
+    order = np.argsort(leaf, kind="stable")  # up to 16 bits sort in linear time
+    sorted_rows = table.combine_chunks().take(pa.array(order))
     starts = np.cumsum(rows) - rows
     return [
         (int(number), sorted_rows.slice(starts[number], rows[number]))

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from mondrian_ops.data.encoding import (
     Codes,
     Column,
-    as_array,
     code_dtype,
     encode_known,
     encode_ranks,
@@ -31,6 +30,7 @@ from mondrian_ops.data.encoding import (
 )
 from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.data.profile import no_leaves
+from mondrian_ops.data.small_integers import look_up
 from mondrian_ops.data.values import example_text, json_value, text_of
 from mondrian_ops.errors import InputError
 from mondrian_ops.generalize.cells import Cells
@@ -212,12 +212,13 @@ class IntervalAttribute(Attribute):
     generalization: str = field(default="interval", kw_only=True)
 
     def encode(self, column: Column) -> Encoded:
-        codes, values = encode_ranks(as_array(column))
+        codes, values = encode_ranks(column)
         if self.cells is None:
             low = high = positions(values, self.name)
         else:
             cells, cell_of = np.unique(self.cells.of(values, self.name), return_inverse=True)
-            codes = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))[codes]
+            table = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))
+            codes = look_up(table, codes)
             low, high = self.cells.ends(cells, self.low, self.high)
             values = pa.array(cells)
         return Encoded(

@@ -190,9 +190,34 @@ MO_API void mo_repeat(const void *values, int64_t bytes, const int32_t *order, c
                       int64_t classes, void *repeated);
 MO_API void mo_shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int64_t classes,
                                const uint32_t *random);
-MO_API int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
-                         const int64_t *column, const int64_t *limit, const int64_t *left,
-                         const int64_t *right, const int64_t *leaf, int64_t *found);
+
+/* A tree of cuts: rows whose place in the column of a node is at most its limit go to the left.
+ * leaf is negative at nodes that are none. */
+typedef struct {
+  int64_t nodes;
+  const int64_t *column, *limit, *left, *right, *leaf; /* (nodes,) each */
+} mo_routes;
+
+/* classes.c: the leaf of each row, unsigned of leaf_bytes 1, 2 or 4, by places (columns, rows),
+ * which are of place_bytes 1, 2 or 4. */
+MO_API int mo_route_rows(const void *places, int64_t place_bytes, int64_t rows,
+                         const mo_routes *routes, void *found, int64_t leaf_bytes);
+
+/* lookup.c: count values, unsigned or signed, of width 1, 2, 4 or 8 bytes, whose distances from the
+ * least are below size. An entry of a table stands for each distance, the one behind these for
+ * missing values: those whose bit in valid, from bit first on, is 0. valid may be NULL. */
+MO_API int mo_mark_values(const void *values, int64_t width, int64_t count, const uint8_t *valid,
+                          int64_t first, uint64_t least, uint64_t size, uint8_t *occurs);
+MO_API int mo_tally_values(const void *values, int64_t width, int64_t count, const uint8_t *valid,
+                           int64_t first, uint64_t least, uint64_t size, int64_t *rows);
+MO_API int mo_look_up(const void *values, int64_t width, int64_t count, const uint8_t *valid,
+                      int64_t first, uint64_t least, uint64_t size, const void *table,
+                      int64_t bytes, void *found);
+
+/* lookup.c: adds to rows (leaves, size) how often each leaf, of leaf_bytes 1, 2 or 4, is beside
+ * each code. */
+MO_API int mo_count_pairs(const void *leaf, int64_t leaf_bytes, const int32_t *codes, int64_t count,
+                          int64_t leaves, int64_t size, int64_t *rows);
 
 /* counting.c: words (wide, n) are packed combinations; the *distinct ones among them are written
  * to known (wide, n), and their rows to total (n,). */

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops.data.column_types import as_declared, plain_schema
+from mondrian_ops.data.small_integers import SmallIntegers
 from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import manifest
@@ -169,8 +170,7 @@ def _compact(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def _compact_chunk(chunk: Any) -> Any:
-    indices = chunk.indices.drop_null().to_numpy()
-    used = np.bincount(indices, minlength=len(chunk.dictionary)) > 0
+    used = SmallIntegers(chunk.indices, 0, len(chunk.dictionary)).occurs()[:-1]
     if used.all():
         return chunk
     moved = pa.array(np.cumsum(used, dtype=np.int64) - 1).cast(chunk.indices.type, safe=False)

@@ -17,12 +17,12 @@ def test_cells_tell_what_equals_an_edge_from_what_lies_between_two():
     router = Router(Plan(tree, ((0,), (1,), (2,))), orders)  # edges 0, 5, 6, 10, 20
     values = [None, -1, 0, 3, 5, 6, 7, 10, 15, 20, 21]
     places = router.place(pa.table({"x": values}))
-    assert places[:, 0].tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+    assert places[0].tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
     assert router.leaves(places).tolist() == [0] * 5 + [1] + [2] * 5
     assert router.count(places).tolist() == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]
     weights = np.arange(len(values))
     assert router.count(places, weights).tolist() == [0, 1, 2, 3, 4, 0, 5, 6, 7, 8, 9, 10]
-    assert router.numbered(places).tolist() == [places[:, 0].tolist()]
+    assert router.numbered(places).tolist() == [places[0].tolist()]
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_cells_at_the_ends_of_a_type(type_, edge, values, cells):
     plan = Plan((Branch("x", edge, 1, 2), Leaf(0), Leaf(1)), ((0,), (1,)))
     router = Router(plan, {"x": Order(type_)})
     places = router.place(pa.table({"x": pa.array(values, type_)}))
-    assert places[:, 0].tolist() == cells
+    assert places[0].tolist() == cells
     assert router.leaves(places).tolist() == [int(cell > 2) for cell in cells]

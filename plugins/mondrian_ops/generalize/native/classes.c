@@ -286,17 +286,34 @@ void mo_shuffle_classes(int32_t *index, int64_t rows, const int64_t *starts, int
   }
 }
 
-int mo_route_rows(const int32_t *places, int64_t rows, int64_t columns, int64_t nodes,
-                  const int64_t *column, const int64_t *limit, const int64_t *left,
-                  const int64_t *right, const int64_t *leaf, int64_t *found) {
+ALWAYS_INLINE void write_leaf(void *leaves, int64_t bytes, int64_t row, int64_t leaf) {
+  if (bytes == 1) ((uint8_t *)leaves)[row] = (uint8_t)leaf;
+  else if (bytes == 2) ((uint16_t *)leaves)[row] = (uint16_t)leaf;
+  else ((uint32_t *)leaves)[row] = (uint32_t)leaf;
+}
+
+ALWAYS_INLINE int route(int64_t place_bytes, const void *places, int64_t rows,
+                        const mo_routes *routes, void *found, int64_t leaf_bytes) {
   for (int64_t i = 0; i < rows; i++) {
-    const int32_t *place = places + i * columns;
     int64_t node = 0;
-    for (int64_t steps = 0; leaf[node] < 0; steps++) {
-      if (steps == nodes) return MO_OUT_OF_BOUNDS; /* the nodes form a cycle */
-      node = place[column[node]] <= limit[node] ? left[node] : right[node];
+    for (int64_t steps = 0; routes->leaf[node] < 0; steps++) {
+      if (steps == routes->nodes) return MO_OUT_OF_BOUNDS; /* the nodes form a cycle */
+      int64_t place = code_of(places, place_bytes, routes->column[node] * rows + i);
+      node = place <= routes->limit[node] ? routes->left[node] : routes->right[node];
     }
-    found[i] = leaf[node];
+    write_leaf(found, leaf_bytes, i, routes->leaf[node]);
   }
   return MO_DONE;
+}
+
+int mo_route_rows(const void *places, int64_t place_bytes, int64_t rows, const mo_routes *routes,
+                  void *found, int64_t leaf_bytes) {
+  switch (place_bytes) {
+  case 1:
+    return route(1, places, rows, routes, found, leaf_bytes);
+  case 2:
+    return route(2, places, rows, routes, found, leaf_bytes);
+  default:
+    return route(4, places, rows, routes, found, leaf_bytes);
+  }
 }

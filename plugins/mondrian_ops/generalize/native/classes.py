@@ -61,10 +61,18 @@ _distinct_per_class = function(
 _shuffle_classes = function(
     "mo_shuffle_classes", _POINTER, _INTEGER, _POINTER, _INTEGER, _POINTER, result=None
 )
+
+
+class _Routes(ctypes.Structure):
+    _fields_ = (
+        ("nodes", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("column", "limit", "left", "right", "leaf")),
+    )
+
+
 _route_rows = function(
     "mo_route_rows",
-    *(_POINTER, _INTEGER, _INTEGER, _INTEGER),
-    *(_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER),
+    *(_POINTER, _INTEGER, _INTEGER, ctypes.POINTER(_Routes), _POINTER, _INTEGER),
 )
 
 
@@ -212,24 +220,37 @@ def shuffle_classes(index: Index, starts: Ints, random: NDArray[np.uint32] | Non
 
 
 def route_rows(
-    places: NDArray[np.int32], column: Ints, limit: Ints, left: Ints, right: Ints, leaf: Ints
-) -> Ints:
-    """The leaf of each row of ``places`` (rows, columns) in a tree; each table is (nodes,) int64.
+    places: NDArray[np.unsignedinteger[Any]],
+    column: Ints,
+    limit: Ints,
+    left: Ints,
+    right: Ints,
+    leaf: Ints,
+    dtype: Any = np.uint32,
+) -> NDArray[np.unsignedinteger[Any]]:
+    """The leaf of each row of ``places`` (columns, rows) in a tree; each table is (nodes,) int64.
 
     Rows start at node 0. At an inner node, whose ``leaf`` is negative, the rows whose place in its
     ``column`` is at most ``limit`` go to its ``left`` node, the others to its ``right`` one.
+    ``dtype``: that of the leaves that are returned, unsigned.
     """
-    place_address = address(places, np.int32, None, None, what="places")
-    rows, columns = places.shape
+    for what, kind in (("places", places.dtype), ("leaves", np.dtype(dtype))):
+        if kind not in _UNSIGNED:
+            raise TypeError(f"{what}: uint8, uint16 or uint32 expected, got {kind}")
+    place_address = address(places, places.dtype, None, None, what="places")
+    columns, rows = places.shape
     tree = {"column": column, "limit": limit, "left": left, "right": right, "leaf": leaf}
-    nodes = [address(table, np.int64, len(leaf), what=what) for what, table in tree.items()]
+    nodes = {what: address(table, np.int64, len(leaf), what=what) for what, table in tree.items()}
     cuts = leaf < 0
     for what, limit_of in (("column", columns), ("left", len(leaf)), ("right", len(leaf))):
         check_below(tree[what][cuts], limit_of, what)
+    check_below(leaf[~cuts], np.iinfo(dtype).max + 1, "leaf")
     if rows and not len(leaf):
         raise ValueError("leaf: there must be a node")
-    leaf_of = np.empty(rows, np.int64)
-    _route_rows(place_address, rows, columns, len(leaf), *nodes, leaf_of.ctypes.data)
+    leaf_of = np.empty(rows, dtype)
+    routes, width = _Routes(nodes=len(leaf), **nodes), places.dtype.itemsize
+    into = leaf_of.ctypes.data, leaf_of.dtype.itemsize
+    _route_rows(place_address, width, rows, ctypes.byref(routes), *into)
     return leaf_of
 
 

@@ -241,8 +241,10 @@ def test_rows_find_their_leaf(tree, rows):
         while leaf[node] < 0:
             node = (left if row[column[node]] <= limit[node] else right)[node]
         expected.append(leaf[node])
-    places = np.array(rows, np.int32).reshape(-1, 2)
-    assert route_rows(places, *tree).tolist() == expected
+    for of_place, of_leaf in ((np.uint8, np.uint32), (np.uint16, np.uint8), (np.uint32, np.uint16)):
+        places = np.ascontiguousarray(np.array(rows, of_place).reshape(-1, 2).T)
+        found = route_rows(places, *tree, dtype=of_leaf)
+        assert (found.dtype, found.tolist()) == (of_leaf, expected)
 
 
 @pytest.mark.parametrize(
@@ -322,12 +324,17 @@ TREE = {
     ],
 )
 def test_trees_that_lead_nowhere_are_refused(changed, error, text):
-    places = np.array([[0, 0], [0, 9]], np.int32)
+    places = np.array([[0, 0], [0, 9]], np.uint8).T.copy()
     assert route_rows(places, **TREE).tolist() == [0, 1]
     with pytest.raises(error, match=text):
         route_rows(places, **{**TREE, **changed})
 
 
-def test_places_are_of_32_bits():
-    with pytest.raises(TypeError, match="places: int32"):
+def test_places_and_leaves_are_unsigned():
+    with pytest.raises(TypeError, match="places: uint8"):
         route_rows(np.zeros((2, 2), np.int64), **TREE)
+    places = np.zeros((2, 2), np.uint8)
+    with pytest.raises(TypeError, match="leaves: uint8"):
+        route_rows(places, **TREE, dtype=np.int8)
+    with pytest.raises(ValueError, match="leaf: "):
+        route_rows(places, **{**TREE, "leaf": np.array([-1, 256, 0])}, dtype=np.uint8)
