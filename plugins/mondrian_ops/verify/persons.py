@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +26,7 @@ from mondrian_ops.verify.values import ColumnValues, places
 
 Ints = NDArray[np.int64]
 
-_MOST_TRIED = 100_000  # combinations of values
+_MOST_LOOKED_AT = 10_000_000  # persons, of a class
 
 
 def check_persons_values(
@@ -170,11 +169,22 @@ def _is_covered(
         return False
     if len(having) <= values or values < 2:
         return True
-    if math.comb(len(having), values) > _MOST_TRIED:
-        return True
-    of_value: dict[int, set[int]] = {}
+    of_person: dict[int, set[int]] = {}
     for person, value in pairs:
-        of_value.setdefault(value, set()).add(person)
-    return any(
-        len(set().union(*some)) == persons for some in combinations(of_value.values(), values)
+        of_person.setdefault(person, set()).add(value)
+    return _each_has_one([*of_person.values()], values, [_MOST_LOOKED_AT])
+
+
+def _each_has_one(people: Sequence[set[int]], values: int, left: list[int]) -> bool:
+    """Whether so many values are enough for each person to have one; True if it takes too long.
+
+    Whoever has fewest values has one of the chosen ones, so only these are tried. ``left``: how
+    many more persons may be looked at.
+    """
+    left[0] -= len(people)
+    if not people or left[0] < 0:
+        return True
+    return values > 0 and any(
+        _each_has_one([each for each in people if value not in each], values - 1, left)
+        for value in min(people, key=len)
     )

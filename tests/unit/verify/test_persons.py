@@ -66,6 +66,19 @@ def test_by_l(level: float, passes: bool) -> None:
             check(rows, **keys)
 
 
+def test_of_many_values_too_it_is_found_out_whether_some_are_enough() -> None:
+    shared = ["ab", "a", "b"]
+    rows = [
+        ("*", str(person), ill)
+        for person in range(600)
+        for ill in ([*shared[person % 3]] if person else [])
+    ]
+    own = [("*", str(person), f"rare {person}") for person in range(600)]
+    check([*rows, *own], l=3)
+    with pytest.raises(PrivacyError, match=r"each person has one of 2 value\(s\)"):
+        check([*rows, *own, ("*", "0", "a")], l=3)
+
+
 def test_what_does_not_count_persons_values_is_not_checked() -> None:
     check(SHARED, l=None)
     check([("*", "a", "flu"), ("*", "b", "cold")])
