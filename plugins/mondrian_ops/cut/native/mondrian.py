@@ -265,6 +265,8 @@ def loss(
 class _NodeTree:
     """Rows that are cut node by node; a node is the places from ``start`` to before ``stop``."""
 
+    _structs: tuple[RowsStruct, CriteriaStruct]
+
     def __init__(self, rows: Rows, criteria: Criteria, opened: ctypes.c_void_p) -> None:
         self._keep = rows, criteria  # C reads their arrays
         self._count = rows.codes.shape[1]
@@ -278,6 +280,11 @@ class _NodeTree:
         if not 0 <= attribute < self._attributes or not 0 <= code < 1 << 63:
             raise ValueError(f"attribute {attribute}, code {code}: out of range")
         return int(_split(self._tree, start, stop, attribute, code))
+
+    def _raise_failure(self) -> None:
+        """Raise the first error of a criterion that was asked about a cut."""
+        for failure in self._structs[1].failures:
+            raise failure
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start < stop <= self._count:
@@ -302,6 +309,7 @@ class Tree(_NodeTree):
         self._check(start, stop)
         attribute, code = _INT(), _INT()
         _cut(self._tree, start, stop, ctypes.byref(attribute), ctypes.byref(code))
+        self._raise_failure()
         return attribute.value, code.value
 
 
@@ -325,4 +333,5 @@ class MultiwayTree(_NodeTree):
             self._tree, start, stop, ctypes.byref(attribute), ctypes.byref(count),
             self._points.ctypes.data,
         )  # fmt: skip
+        self._raise_failure()
         return attribute.value, self._points[: count.value].tolist()

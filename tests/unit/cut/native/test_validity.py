@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -13,7 +14,15 @@ import brute_force
 from hypothesis_profiles import examples
 from mondrian_ops.cut.native import class_criteria
 from mondrian_ops.cut.native.class_criteria import satisfies
-from mondrian_ops.cut.native.mondrian import SET, Rows
+from mondrian_ops.cut.native.mondrian import (
+    GAIN,
+    SET,
+    KernelPolicy,
+    Multiway,
+    MultiwayTree,
+    Rows,
+    Tree,
+)
 from native_probes import Opened, no_criteria
 
 LEVELS = {
@@ -100,6 +109,31 @@ def rows_of(codes, sensitive) -> Rows:
         domain=np.ones(1),
         present=np.ones(1),
     )
+
+
+def test_an_error_of_what_is_asked_ends_the_cut_of_a_node():
+    def asked(counts):
+        raise ZeroDivisionError
+
+    criteria = no_criteria(1)._replace(
+        kind=np.array([class_criteria.ASKED]),
+        column=np.zeros(1, np.int64),
+        level=np.ones(1),
+        c=np.ones(1),
+        codes=np.full(1, 2),
+        uncounted=np.zeros(1, np.int64),
+        share_first=np.zeros(2, np.int64),
+        parent_first=np.zeros(2, np.int64),
+        near_first=np.zeros(2, np.int64),
+        asked=[asked],
+    )
+    rows = rows_of([0, 0, 1, 1], [[0, 1, 0, 1]])
+    for tree in (
+        Tree(rows, criteria, KernelPolicy(GAIN, 1, 0)),
+        MultiwayTree(rows, criteria, Multiway(1, 2)),
+    ):
+        with pytest.raises(ZeroDivisionError):
+            tree.cut(0, 4)
 
 
 def side_holds(rows, criteria, members) -> bool:
