@@ -104,7 +104,7 @@ def _is_ambiguous(column: Column, table: pa.Table) -> bool:
 # The promises
 
 
-@examples(80)
+@examples(120)
 @given(cases(), plans())
 def test_every_release_keeps_every_promise(case, plan):
     try:
