@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mondrian_ops.cut import mondrian
+from mondrian_ops.cut.algorithms import mondrian
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.job.job import Job

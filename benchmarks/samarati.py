@@ -101,8 +101,8 @@ def _encoded(rows: Sequence[Mapping[str, str]], hierarchies: Mapping[str, Any]) 
 
 
 def _searched(encoded: tuple[Any, Any], k: int, max_suppressed: int, choice: str) -> Any:
+    from mondrian_ops.cut.algorithms.samarati import search
     from mondrian_ops.cut.criteria import KAnonymity, Privacy
-    from mondrian_ops.cut.samarati import search
 
     return search(*encoded, Privacy(KAnonymity(k), ()), [], max_suppressed, choice)
 

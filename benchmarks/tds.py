@@ -67,8 +67,8 @@ class _Enlarged:
         import pyarrow.parquet as pq
 
         from mondrian_ops import pipeline
+        from mondrian_ops.cut.algorithms.mondrian import CutPolicy
         from mondrian_ops.cut.anonymizer import Anonymizer
-        from mondrian_ops.cut.mondrian import CutPolicy
         from mondrian_ops.data.profile import Profiler
         from mondrian_ops.pipeline.checks import hierarchies_of
 
@@ -85,7 +85,7 @@ class _Enlarged:
 
     def run(self, parts: int, k_intermediate: int | None, seed: int) -> _Run:
         """Both phases on the counts, one part after the other on one core."""
-        from mondrian_ops.cut.tds import TwoPhase
+        from mondrian_ops.cut.algorithms.tds import TwoPhase
         from mondrian_ops.job.sections import Tds
 
         anonymizer, frequencies, _ = self.counted

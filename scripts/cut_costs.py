@@ -23,10 +23,10 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy, loss
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_costs import COSTS, CutCosts
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy, loss
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.datasets.poker import poker
 from mondrian_ops.job.job import Job

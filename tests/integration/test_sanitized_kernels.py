@@ -19,7 +19,7 @@ INVARIANCE = "tests/unit/series/intersection/test_invariance.py"
 UNIT = CHECKOUT / "tests" / "unit"
 TESTS = (
     *sorted(str(folder.relative_to(CHECKOUT)) for folder in UNIT.rglob("native")),
-    "tests/unit/cut/test_mondrian.py",
+    "tests/unit/cut/algorithms/test_mondrian.py",
     INVARIANCE,
 )
 OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")

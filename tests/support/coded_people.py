@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from mondrian_ops.cut.algorithms.mondrian import CodedRows
 from mondrian_ops.cut.criteria import DistinctDiversity, KAnonymity, Privacy
-from mondrian_ops.cut.mondrian import CodedRows
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.generalize.attributes import Encoded
 from mondrian_ops.series.intersection.invariance import NEW, History

@@ -11,8 +11,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import brute_force
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy
 from mondrian_ops.cut.anonymizer import Anonymizer
-from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.job.job import Job

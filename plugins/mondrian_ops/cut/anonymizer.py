@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mondrian_ops.cut.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.criteria import Privacy
-from mondrian_ops.cut.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.holding import Holding
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.person_values import PersonsValues, joined, lower_l, satisfied
 from mondrian_ops.cut.plan import Order, orders_of
 from mondrian_ops.cut.recoding import Recoding

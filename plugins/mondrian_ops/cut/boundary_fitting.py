@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_policy import pilot_k
-from mondrian_ops.cut.mondrian import CutPolicy, loss
 from mondrian_ops.data.encoding import positions
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profile

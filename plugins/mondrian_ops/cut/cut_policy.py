@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mondrian_ops.cut.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.cut.algorithms.mondrian import CANDIDATES, CutPolicy, better_gain, loss
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_costs import COSTS
-from mondrian_ops.cut.di_mondrian import MultiwayPolicy
-from mondrian_ops.cut.mondrian import CANDIDATES, CutPolicy, better_gain, loss
 from mondrian_ops.cut.native.mondrian import BLOCK
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profile

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.di_mondrian import MultiwayPolicy
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
+from mondrian_ops.cut.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.plan import Branch, Leaf, Plan
 from mondrian_ops.errors import JobError
 from mondrian_ops.generalize.attributes import Attribute, Encoded

@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.cut import partitioning
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy, loss
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.boundary_fitting import NightBoundaries
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.cut_policy import choose_policy, pilot_k, policy_of
-from mondrian_ops.cut.mondrian import CutPolicy, loss
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.cut.shown_conditions import Disclosure

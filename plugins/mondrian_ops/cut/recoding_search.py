@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mondrian_ops.cut import samarati
+from mondrian_ops.cut.algorithms import samarati
+from mondrian_ops.cut.algorithms.tds import Level, Map, TwoPhase, TwoPhaseResult
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.recoding import Recoding
-from mondrian_ops.cut.tds import Level, Map, TwoPhase, TwoPhaseResult
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.job.job import Job
 

@@ -22,10 +22,10 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 from mondrian_ops import errors  # noqa: E402
+from mondrian_ops.cut.algorithms.tds import Level  # noqa: E402
 from mondrian_ops.cut.anonymizer import ClassMaker  # noqa: E402
 from mondrian_ops.cut.planning import LeafCounts  # noqa: E402
 from mondrian_ops.cut.recoding_search import choose_recoding, two_phase  # noqa: E402
-from mondrian_ops.cut.tds import Level  # noqa: E402
 from mondrian_ops.data.disclosing_columns import Followed  # noqa: E402
 from mondrian_ops.data.person_rows import PersonRows  # noqa: E402
 from mondrian_ops.data.persons import LeafPersons  # noqa: E402

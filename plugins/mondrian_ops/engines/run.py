@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from mondrian_ops import publish, stores, tables
+from mondrian_ops.cut.algorithms.tds import Level
 from mondrian_ops.cut.anonymizer import Anonymizer, ClassMaker, columns_to_read
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import Draft, Slots
 from mondrian_ops.cut.recoding import Recoding
-from mondrian_ops.cut.tds import Level
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.engines.handover import RunState, SeriesNight

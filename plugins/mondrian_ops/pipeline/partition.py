@@ -21,11 +21,11 @@ from mondrian_ops import publish, series, tables
 from mondrian_ops.cores import available_cores
 from mondrian_ops.cut import planning
 from mondrian_ops.cut.anonymizer import columns_to_read
-from mondrian_ops.cut.fragment_merging import merge_small, merge_split_classes
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.planning import LeafCounts, Slots
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.cut.recoding_search import choose_recoding, first_phase_parts, two_phase
+from mondrian_ops.cut.small_fragments import merge_small, merge_split_classes
 from mondrian_ops.data.disclosing_columns import confirmed, shown_in_sets
 from mondrian_ops.data.named_types import name_of
 from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of

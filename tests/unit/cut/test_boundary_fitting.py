@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.boundary_fitting import NightBoundaries, settle
-from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.datasets.people import people

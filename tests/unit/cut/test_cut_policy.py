@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy
 from mondrian_ops.cut.cut_policy import choose_policy, policy_of
-from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.cut.native.mondrian import BLOCK
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.job.job import Job

@@ -10,9 +10,9 @@ import pytest
 
 from figure_2 import FIGURE_2, WORLD
 from mondrian_ops.cut import partitioning
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
-from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.cut.plan import Plan
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.cut.shown_conditions import Disclosure

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from mondrian_ops.cut import planning
-from mondrian_ops.cut.fragment_merging import merge_small
 from mondrian_ops.cut.planning import Draft
 from mondrian_ops.cut.routing import Router
+from mondrian_ops.cut.small_fragments import merge_small
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.engines.scan import Counting

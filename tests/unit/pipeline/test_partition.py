@@ -14,7 +14,7 @@ import pytest
 
 from listings import asked_by_phase
 from mondrian_ops import pipeline, publish
-from mondrian_ops.cut.tds import TwoPhase
+from mondrian_ops.cut.algorithms.tds import TwoPhase
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import InputError, JobError, StorageError

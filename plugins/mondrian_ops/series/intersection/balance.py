@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.native import mondrian as native
 from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.series.intersection.balanced_cells import Cells, cells_of, numbered

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from mondrian_ops.cut.algorithms.mondrian import CodedRows
 from mondrian_ops.cut.anonymizer import Counterfeits, Formed
-from mondrian_ops.cut.mondrian import CodedRows
 from mondrian_ops.job.job import Job
 from mondrian_ops.series.intersection.balance import balanced_classes
 from mondrian_ops.series.intersection.invariance import History, kept_classes

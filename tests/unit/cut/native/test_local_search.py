@@ -15,7 +15,7 @@ from mondrian_cases import (
     requirements,
     tables,
 )
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy
 from native_probes import Opened
 
 

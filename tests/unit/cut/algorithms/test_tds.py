@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coded_hierarchies import HIERARCHIES, TREES
 from criteria_by_paper import satisfied
 from hypothesis_profiles import examples
-from mondrian_ops.cut import tds
+from mondrian_ops.cut.algorithms import tds
 from mondrian_ops.cut.criteria import (
     DistinctDiversity,
     EntropyDiversity,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from mondrian_ops.cut.fragment_merging import merge_neighbours
 from mondrian_ops.cut.plan import Branch, Leaf, Plan
+from mondrian_ops.cut.small_fragments import merge_neighbours
 
 TREE = Plan(
     (

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mondrian_ops.cut.mondrian import CodedRows
+from mondrian_ops.cut.algorithms.mondrian import CodedRows
 from mondrian_ops.cut.native import mondrian
 from mondrian_ops.generalize.attributes import Classes
 from mondrian_ops.late_methods import dataclass

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import brute_force
 from hypothesis_profiles import examples
 from mondrian_ops.cut import lattice as lattice_module
+from mondrian_ops.cut.algorithms.samarati import search
 from mondrian_ops.cut.criteria import KAnonymity, Privacy
 from mondrian_ops.cut.lattice import Lattice
-from mondrian_ops.cut.samarati import search
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import CodedHierarchy, Hierarchy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain

@@ -24,9 +24,9 @@ from mondrian_cases import (
     tables,
 )
 from mondrian_ops.cut import planning
+from mondrian_ops.cut.algorithms.di_mondrian import MultiwayPolicy
+from mondrian_ops.cut.algorithms.mondrian import CutPolicy
 from mondrian_ops.cut.anonymizer import Anonymizer
-from mondrian_ops.cut.di_mondrian import MultiwayPolicy
-from mondrian_ops.cut.mondrian import CutPolicy
 from mondrian_ops.cut.routing import Router
 
 

@@ -27,9 +27,9 @@ from mondrian_cases import (
     tables,
 )
 from mondrian_ops import anonymize
-from mondrian_ops.cut import mondrian
+from mondrian_ops.cut.algorithms import mondrian
+from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy, better_gain
 from mondrian_ops.cut.anonymizer import Anonymizer
-from mondrian_ops.cut.mondrian import CodedRows, CutPolicy, better_gain
 from mondrian_ops.data.profile import Profiler
 from mondrian_ops.job.job import Job
 
