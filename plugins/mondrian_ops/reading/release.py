@@ -77,10 +77,10 @@ class _Reader:
         hierarchies: Mapping[str, str | os.PathLike[str]],
         draw: np.random.Generator,
     ) -> None:
-        report = publish.report_of(url)
-        if report is None:
+        report = publish.report_of(url) or {}
+        if not {"attributes", "job"} <= report.keys():
             raise InputError(
-                f"{stores.shown(url)}: no _report.json, by which a release is read; name the "
+                f"{stores.shown(url)}: no _report.json of a release, by which it is read; name the "
                 "directory of a release"
             )
         self._url, self._form, self._draw = url, form, draw

@@ -130,6 +130,9 @@ def test_no_column_takes_the_place_of_another_one(released: Path, tmp_path: Path
     assert "age_max" in read_release(tmp_path / "out", "bounds", columns=["age", "age"])
 
 
-def test_a_folder_without_a_report_is_no_release(tmp_path: Path) -> None:
+def test_a_folder_without_the_report_of_a_release_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no _report\.json"):
+        read_release(tmp_path)
+    (tmp_path / "_report.json").write_text('{"of": "another program"}')
     with pytest.raises(InputError, match=r"no _report\.json"):
         read_release(tmp_path)
