@@ -256,5 +256,5 @@ def test_a_directory_of_rows_that_wait_is_made_private_again(hdfs_folder):
     directories = [stores.filesystem(each)[1] for each in (own.rpartition("/")[0], own)]
     client = hdfs_client(file)
     client.mkdir(directories[1], permission="755")
-    waiting.write(file, pa.schema({"age": pa.int64()}), [])
+    waiting.write(file, pa.schema({"age": pa.int64()}), [], {})
     assert [client.info(each)["permission"] for each in directories] == ["700", "700"]

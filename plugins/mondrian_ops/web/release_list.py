@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields  # of `Choice` FastAPI reads the signature
 from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 import sqlalchemy as sa
 
 from mondrian_ops.catalogue.tables import release
-from mondrian_ops.late_methods import dataclass
 
 PAGE_ROWS = 50
 BEFORE = 7

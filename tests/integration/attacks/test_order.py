@@ -55,7 +55,7 @@ def ordered_pairs(release: Release) -> tuple[int, int]:
 
 def of_cut_classes(classes, published):
     """The order of rows before those published alike were put together."""
-    return classes.index, np.arange(len(classes.starts)), classes.sizes
+    return classes.index, np.arange(len(classes.starts), dtype=np.int32), classes.sizes
 
 
 def test_rows_published_alike_do_not_lie_by_the_side_of_a_cut_they_were_on(tmp_path, monkeypatch):
