@@ -149,8 +149,8 @@ def unattainable(known: KnownPersons, columns: Sequence[PersonsColumn], level: f
         if near_end is None:
             if not _diverse(whole, known.units, codes, fewer + 1, if_unknown=True).all():
                 return (
-                    f"l: each person has one of {fewer} value(s) of column {name!r}, whatever rows "
-                    f"form a class; {lower_l(columns)}, or choose another column"
+                    f"l: each person has one of {fewer} value(s) of column {name!r}, even "
+                    f"with all rows in one class; {lower_l(columns)}, or choose another column"
                 )
             continue
         most, _ = _fullest(whole, known.persons, codes, near_end)
@@ -158,7 +158,7 @@ def unattainable(known: KnownPersons, columns: Sequence[PersonsColumn], level: f
         if most[0] * level > units * (1 + _TOLERANCE):
             return (
                 f"l: more than 1/{level:g} of the persons have values of column {name!r} within "
-                f"its l_width of one another, whatever rows form a class; {lower_l(columns)}"
+                f"its l_width of one another, even with all rows in one class; {lower_l(columns)}"
             )
     return ""
 

@@ -34,6 +34,9 @@ static inline void *zeros(int64_t length, size_t bytes) {
 /* Kinds of attribute; they decide the loss of publishing a set of codes. */
 enum { MO_INTERVAL, MO_TREE, MO_SET };
 
+/* Counts that a criterion of Python, MO_ASKED, gets in one call, about. */
+enum { ASKED_COUNTS = 1 << 16 };
+
 /* Cut policies; cut/native/mondrian.py says what each does. */
 enum { MO_MEDIAN, MO_GAIN, MO_WIDEST_GAIN, MO_BALANCED, MO_RELAXED };
 

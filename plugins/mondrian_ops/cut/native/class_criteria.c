@@ -174,8 +174,6 @@ int mo_satisfies(const int64_t *counts, const mo_criteria *criteria, int64_t j) 
   return found;
 }
 
-enum { ASKED_COUNTS = 1 << 16 }; /* of the groups that an MO_ASKED is asked about at once, about */
-
 /* Asks about the groups that hold so far, many at once: criterion j, an MO_ASKED. */
 static int ask_groups(const int32_t *index, int64_t length, const int64_t *starts, int64_t groups,
                       const int32_t *codes, const int64_t *rows, const mo_criteria *criteria,

@@ -12,8 +12,6 @@ static int64_t least_of(int64_t one, int64_t other) { return one < other ? one :
 #define ASAN_POISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
-enum { ASKED_COUNTS = 1 << 16 }; /* of the cuts that an MO_ASKED is asked about at once, about */
-
 enum { LINE = 64 }; /* bytes between two arrays, and what the first one begins at a multiple of */
 
 /* One piece of memory from which arrays are taken; without memory it only counts. */
