@@ -31,7 +31,7 @@ from benchmarks.tables import Table, mib, seconds, times, verdict
 
 if TYPE_CHECKING:
     from mondrian_ops.job.job import Job
-    from mondrian_ops.series.intersection.subtraction import Subtraction
+    from mondrian_ops.series.intersection.subtraction_attacker import Subtraction
 
 PEOPLE = ("age", "zip", "sex")
 ADULT = ("age", "sex", "education", "native-country")
@@ -127,7 +127,7 @@ def _many_nights(context: Context) -> Iterator[Table]:
 
 
 def _subtracted(context: Context) -> Table:
-    from mondrian_ops.series.intersection.subtraction import Subtraction
+    from mondrian_ops.series.intersection.subtraction_attacker import Subtraction
 
     people = min(context.people, SUBTRACTED_PEOPLE)
     stops = sorted({min(context.nights, number) for number in SUBTRACTED_NIGHTS})
@@ -159,7 +159,7 @@ def _subtracted(context: Context) -> Table:
         rows,
         note="Of everybody who was in any release and has a diagnosis: whose is certain to "
         "somebody who knows everybody's class in each night and subtracts classes "
-        "(series/intersection/subtraction.py), at least. "
+        "(series/intersection/subtraction_attacker.py), at least. "
         "Each night 4 % leave and 4 % come; nobody moves. "
         f"cut: {CUT}; seed 0.",
     )  # fmt: skip

@@ -172,7 +172,7 @@ from mondrian_ops import anonymize
 table = pa.table({{"x": range(400), "s": [at % 3 for at in range(400)]}})
 _, report = anonymize(table, {job!r})
 from mondrian_ops.stores.store import store_of
-from mondrian_ops.tables.kinds import kind_of
+from mondrian_ops.tables.opening import kind_of
 print(report["achieved"]["beta_likeness"] <= 0.5, store_of("shelf://a/x").name, kind_of("sqlite:///a/x").__name__)
 print(sys.modules["beta_likeness"].__file__)
 """

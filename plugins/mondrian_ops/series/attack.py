@@ -93,7 +93,7 @@ class Player:
         )
         self._subtraction: Subtractor | None = None
         if job.follows_persons:
-            from mondrian_ops.series.intersection.subtractor import Subtractor
+            from mondrian_ops.series.intersection.subtraction_attacker import Subtractor
 
             self._subtraction = Subtractor()
         self._waits = job.series is not None and job.series.kind == "increments"

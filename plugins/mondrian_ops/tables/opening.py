@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,14 +14,17 @@ from mondrian_ops.data.named_types import Declared, is_already
 from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.job.source_options import Csv
 from mondrian_ops.stores.locations import name_of, shown
+from mondrian_ops.stores.places import TABLES, opener_of
 from mondrian_ops.tables import csv_files, parquet_files
 from mondrian_ops.tables.batch_sizes import Unpacked
 from mondrian_ops.tables.discovery import Format, data_file, data_files, file_format
 from mondrian_ops.tables.files import FileTable
 from mondrian_ops.tables.gathered_rows import GatheredRows
-from mondrian_ops.tables.kinds import kind_of
 from mondrian_ops.tables.table import Table
 from mondrian_ops.tables.typed_columns import cast_errors
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def open_table(
@@ -84,6 +87,20 @@ def table_of_json(value: Mapping[str, Any]) -> Table:
             "it wherever tasks of a run work, on Spark's executors, too"
         )
     return (kind or FileTable).from_json(value)
+
+
+def kind_of(url: str) -> type[Table] | None:
+    """The class that opens the table at a location; None where files of a store are there.
+
+    Raises InputError where the package that adds it is wrong.
+    """
+    entry = opener_of(url)
+    return None if entry is None else _loaded(entry)
+
+
+@cache
+def _loaded(entry: EntryPoint) -> type[Table]:
+    return TABLES.loaded(entry, Table)
 
 
 def _of_kind(kind: type[Table], url: str, types: Mapping[str, str], csv: Csv) -> Table:

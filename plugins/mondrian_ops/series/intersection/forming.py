@@ -7,8 +7,8 @@ import pyarrow as pa
 from mondrian_ops.cut.algorithms.mondrian import CodedRows
 from mondrian_ops.cut.anonymizer import Counterfeits, Formed
 from mondrian_ops.job.job import Job
-from mondrian_ops.series.intersection.balance import balanced_classes
 from mondrian_ops.series.intersection.invariance import History, kept_classes
+from mondrian_ops.series.intersection.subtraction_protection import balanced_classes
 
 
 def form_classes(job: Job, rows: CodedRows, signatures: pa.ChunkedArray, cores: int) -> Formed:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from coded_people import coded_of, history_of
-from mondrian_ops.series.intersection.balance import balanced_classes
 from mondrian_ops.series.intersection.check import Tonight, unbalanced
 from mondrian_ops.series.intersection.invariance import NEW, NOT_TONIGHT, History
+from mondrian_ops.series.intersection.subtraction_protection import balanced_classes
 
 
 def words_of(found, count, words=1):

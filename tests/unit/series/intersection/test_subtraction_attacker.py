@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from mondrian_ops.series.intersection.subtraction import Subtraction
+from mondrian_ops.series.intersection.subtraction_attacker import Subtraction
 
 Night = list[tuple[list[int], list[str]]]
 
