@@ -1,15 +1,17 @@
-"""Dataclasses whose methods are compiled when they are first called.
+"""Dataclasses whose methods are compiled only where they are called often.
 
 :func:`dataclasses.dataclass` writes ``__init__``, ``__repr__``, ``__eq__`` and three more as text
-and compiles it: half a millisecond for each class, and a run imports more than a hundred, most of
-which it never makes. :func:`dataclass` takes the place of it for frozen classes: their fields are
-there at once, their methods at the first call. To a type checker it is the one of the library.
+and compiles it: half a millisecond for each class, and a run imports more than a hundred, of most
+of which it makes few objects or none. :func:`dataclass` takes the place of it for frozen classes:
+their fields are there at once, their methods at the first call. To a type checker it is the one of
+the library.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ else:
         return _with_late_methods(cls, **{**options, "frozen": False})
 
 
+_OFTEN = 200
+"""Objects of a class that take as long as compiling its ``__init__``, which makes them faster."""
+
 _LATE = ("__init__", "__repr__", "__eq__", "__hash__")
 
 
@@ -38,7 +43,7 @@ _PICKLING = {name: vars(_Slotted)[name] for name in ("__getstate__", "__setstate
 
 
 def _with_late_methods(cls: type, **options: Any) -> Any:
-    """The frozen dataclass, each of whose methods is compiled when it is called."""
+    """The frozen dataclass, each of whose methods is made when it is called."""
     kept = {name for name in _LATE if vars(cls).get(name) is not None}
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the library writes one, of `__init__`
     made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
@@ -55,31 +60,92 @@ def _with_late_methods(cls: type, **options: Any) -> Any:
 
 def _late(made: type, name: str) -> Callable[..., Any]:
     def method(self: Any, *values: Any, **named: Any) -> Any:
-        compiled = _compiled(made, name)
-        setattr(made, name, compiled)
-        return compiled(self, *values, **named)
+        used = _WRITTEN[name](made) if name in _WRITTEN else _by_library(made, name)
+        return _set_method(made, name, used)(self, *values, **named)
 
     method.__name__ = name
     return method
 
 
-def _compiled(made: type, name: str) -> Callable[..., Any]:
-    """The method that the library writes for a class of the same fields."""
+def _set_method(made: type, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"  # errors name it
+    setattr(made, name, method)
+    return method
+
+
+def _init(made: type) -> Callable[..., Any]:
+    """Does as the library's method, which takes its place where it pays to compile it."""
+    fields = dataclasses.fields(made)
+    known = {each.name for each in fields if each.init}
+    in_order = [each.name for each in fields if each.init and not each.kw_only]
+    defaults, factories = {}, {}
+    for each in fields:
+        if each.default is not dataclasses.MISSING:
+            defaults[each.name] = each.default
+        elif each.default_factory is not dataclasses.MISSING:
+            factories[each.name] = each.default_factory
+    required, checks = known - {*defaults, *factories}, hasattr(made, "__post_init__")
+    calls = iter(range(_OFTEN if len(known) == len(fields) else 0))
+
+    def method(self: Any, *values: Any, **named: Any) -> None:
+        given = dict(zip(in_order, values, strict=False)) | named
+        fits = len(given) == len(values) + len(named) and required <= given.keys() <= known
+        if not fits or next(calls, None) is None:
+            compiled = _set_method(made, "__init__", _by_library(made, "__init__"))
+            compiled(self, *values, **named)
+            return
+        for name in defaults.keys() - given.keys():
+            given[name] = defaults[name]
+        for name in factories.keys() - given.keys():
+            given[name] = factories[name]()
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        if checks:
+            self.__post_init__()
+
+    return method
+
+
+def _eq(made: type) -> Callable[..., Any]:
+    values = _values(each.name for each in dataclasses.fields(made) if each.compare)
+
+    def method(self: Any, other: Any) -> Any:
+        same = other.__class__ is self.__class__
+        return values(self) == values(other) if same else NotImplemented
+
+    return method
+
+
+def _hash(made: type) -> Callable[..., Any]:
+    fields = dataclasses.fields(made)
+    hashed = [each.compare if each.hash is None else each.hash for each in fields]
+    values = _values(each.name for each, is_hashed in zip(fields, hashed, strict=True) if is_hashed)
+    return lambda self: hash(values(self))
+
+
+def _values(names: Iterable[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the tuple of an object's fields."""
+    names = tuple(names)
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda self: tuple(getattr(self, name) for name in names)
+
+
+_WRITTEN = {"__init__": _init, "__eq__": _eq, "__hash__": _hash}
+
+
+def _by_library(made: type, name: str) -> Callable[..., Any]:
+    """The method that the library writes."""
     # Types are not looked at by these methods; the library parses those that are text.
     fields = [(each.name, object, _copied(each)) for each in dataclasses.fields(made)]
     namespace = {"__doc__": made.__doc__}
     if hasattr(made, "__post_init__"):
         namespace["__post_init__"] = None
-    written: dict[str, Any] = {
-        "init": name == "__init__",
-        "repr": name == "__repr__",
-        "eq": name in ("__eq__", "__hash__"),
-    }
+    written: dict[str, Any] = {"init": name == "__init__", "repr": name == "__repr__", "eq": False}
     twin = dataclasses.make_dataclass(
         made.__name__, fields, namespace=namespace, frozen=True, **written
     )
     method: Callable[..., Any] = vars(twin)[name]
-    method.__qualname__ = f"{made.__qualname__}.{name}"  # errors name it
     return method
 
 

@@ -15,6 +15,9 @@ a third less memory where two threads count a release, and no more time: large a
 glibc also gives the memory of an array back to the system as soon as the array is gone, and the
 next array gets it page by page again: to keep some takes a tenth less time, and no more memory.
 
+pyarrow also reads the documentation of the options of its computations, to write that of 300
+functions, which no process reads: a twentieth of the start.
+
 Python looks for garbage after each 700 new objects, imports make a hundred thousand, and none of
 them is garbage.
 """
@@ -56,6 +59,7 @@ def import_lean() -> None:
     _import_with("numpy", _THREADS, "1")
     _import_with("pyarrow", _POOL, "system")
     limit_pyarrow()
+    _import_undocumented()
     if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
         return
     import pyarrow as pa
@@ -92,6 +96,22 @@ def _import_with(module: str, name: str, value: str) -> None:
         import_module(module)
     finally:
         del os.environ[name]  # child processes keep the default
+
+
+def _import_undocumented() -> None:
+    """Import pyarrow's computations, whose functions then do not tell about their options."""
+    if "pyarrow.compute" in sys.modules:
+        return
+    try:
+        from pyarrow.vendored import docscrape
+    except ImportError:  # another version reads it elsewhere, or not at all
+        return
+    reader = docscrape.NumpyDocString
+    docscrape.NumpyDocString = lambda _text: {"Parameters": ()}
+    try:
+        import_module("pyarrow.compute")
+    finally:
+        docscrape.NumpyDocString = reader
 
 
 def limit_pyarrow() -> None:

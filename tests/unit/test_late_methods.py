@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -133,17 +134,32 @@ def test_the_library_makes_a_child_of_one():
     assert repr(Child(1)).endswith("Child(a=1, b='b', c={}, e=5)")
 
 
-def test_methods_are_compiled_at_their_first_call_only():
+@pytest.mark.parametrize("name", LIBRARY)
+def test_what_is_made_often_is_still_as_the_librarys(name):
+    of = classes(late_methods.dataclass)[name]
+    with suppress(TypeError):  # of a class with more required fields
+        for _ in range(late_methods._OFTEN):
+            of(1)
+    for use in USES:
+        assert outcome(use, of) == outcome(use, LIBRARY[name])
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_after_a_wrong_call_it_is_still_as_the_librarys(name):
+    of = classes(late_methods.dataclass)[name]
+    for use in (lambda of: of(1, 2, 3, 4, 5, 6), lambda of: of(1, a=1), lambda of: of(self=1)):
+        assert outcome(use, of) == outcome(use, LIBRARY[name])
+    for use in USES:
+        assert outcome(use, of) == outcome(use, LIBRARY[name])
+
+
+def test_each_object_has_values_of_its_own_of_a_factory():
     made = classes(late_methods.dataclass)["Plain"]
-    before = made.__init__
-    made(1)
-    compiled = made.__init__
-    made(2)
-    assert before is not compiled is made.__init__
+    assert made(1).c is not made(1).c
 
 
-def test_nothing_is_compiled_while_classes_are_made():
-    """What `import` costs: no text becomes code."""
+def test_nothing_is_compiled_before_a_class_is_made_often():
+    """What `import` and a short run cost: no text becomes code."""
     program = """
 import sys
 from mondrian_ops.late_methods import dataclass
@@ -153,9 +169,13 @@ sys.addaudithook(lambda event, _: event == "compile" and compiled.append(1))
 class Made:
     a: int
     b: str = ""
-assert not compiled
 Made(a=1)
-assert compiled
+Made(b="x", a=1)
+assert hash(Made(a=1)) == hash(Made(a=1)) and Made(a=1) == Made(a=1)
+assert not compiled
+for number in range(1000):
+    Made(a=number)
+assert 1 <= len(compiled) < 20
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

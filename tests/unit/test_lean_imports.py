@@ -112,6 +112,21 @@ assert gc.get_threshold()[:2] == ({after}, 7), gc.get_threshold()
     assert done.returncode == 0, done.stderr
 
 
+def test_computations_take_their_options_although_nobody_reads_of_them() -> None:
+    program = """
+from mondrian_ops.lean_imports import import_lean
+import_lean()
+import pyarrow as pa, pyarrow.compute as pc
+from pyarrow.vendored.docscrape import NumpyDocString
+assert pc.round([1.26], ndigits=1).to_pylist() == [1.3]
+assert pc.round([1.26], options=pc.RoundOptions(1)).to_pylist() == [1.3]
+assert "ndigits" not in pc.round.__doc__  # else the parser was there, and took its time
+assert NumpyDocString(pc.RoundOptions.__doc__)["Parameters"]  # which is there for others
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
     """Else a container that may use two cores of 64 has memory for 64 threads."""
