@@ -36,6 +36,7 @@ from benchmarks import (
     speed,
     tds,
     truth,
+    use,
 )
 from benchmarks.context import Context
 from benchmarks.measure import HERE, ROOT, Checkout, machine
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[Context], Iterator[Table]]] = {
     "samarati": samarati.tables,
     "di_mondrian": di_mondrian.compared,
     "tds": tds.figures,
+    "use": use.tables,
     "series": series.tables,
     "dag": airflow_dag.beside_empty_dag,
     "pages": pages.listed,

@@ -161,14 +161,14 @@ class IntervalLabels(PublishedLabels):
 
     def __init__(self, name: str, scale: Scale) -> None:
         super().__init__(name)
-        self._scale = scale
+        self.scale = scale
         self._known_ends = _Known(scale.of_texts)
         self._known_losses = _Known(self._losses_of_texts)
 
     def covers(
         self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
     ) -> Flags:
-        ends, values = self._ends(labels), self._scale.values(values)
+        ends, values = self.ends(labels), self.scale.values(values)
         ranks = ranked(pa.concat_arrays([ends.low, ends.high, values]))
         low, high = ranks[: len(ends.low)], ranks[len(ends.low) : 2 * len(ends.low)]
         value = ranks[2 * len(ends.low) :][value_of]
@@ -181,13 +181,13 @@ class IntervalLabels(PublishedLabels):
     def losses(self, labels: Sequence[pa.Array]) -> Losses:
         if len(labels) == 1:
             return self._read(self._known_losses.of, written(labels[0]))
-        return self._lost(self._ends(labels))
+        return self._lost(self.ends(labels))
 
     def _losses_of_texts(self, texts: pa.Array) -> Losses:
-        return self._lost(self._scale.of_texts(texts))
+        return self._lost(self.scale.of_texts(texts))
 
     def _lost(self, ends: Ends) -> Losses:
-        scale = self._scale
+        scale = self.scale
         low, high = scale.positions(ends.low), scale.positions(ends.high)
         low = np.where(nulls(ends.low), scale.low, low)
         high = np.where(nulls(ends.high), scale.high, high)
@@ -198,10 +198,10 @@ class IntervalLabels(PublishedLabels):
         lost[ends.star] = 1.0
         return Losses(lost, lost, (ends.missing | ends.single) & ~ends.star, ends.star)
 
-    def _ends(self, labels: Sequence[pa.Array]) -> Ends:
+    def ends(self, labels: Sequence[pa.Array]) -> Ends:
         if len(labels) == 1:
             return self._read(self._known_ends.of, written(labels[0]))
-        return self._read(self._scale.of_bounds, *labels)
+        return self._read(self.scale.of_bounds, *labels)
 
     def _read(self, how: Callable[..., _Read], *labels: pa.Array) -> _Read:
         try:
