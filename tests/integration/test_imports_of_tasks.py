@@ -67,16 +67,18 @@ def run(folder, job, results, name, operator, **arguments):
                 task = operator(task_id=name, job=job, **arguments)
                 if name == "clean_up":
                     PartitionOperator(task_id="partition", job=job) >> task
+            named = [getattr(task, "fragment_name", ""), *sys.modules]  # before the task runs
             result = task.execute(context())
             modules = sorted(set(sys.modules) - known)
-            (folder / name).write_text(json.dumps({"result": result, "modules": modules}))
+            told = {"result": result, "modules": modules, "named": named}
+            (folder / name).write_text(json.dumps(told))
             os._exit(0)
         finally:
             os._exit(1)
     if os.waitpid(child, 0)[1]:
         sys.exit(f"{name} failed")
     told = json.loads((folder / name).read_text())
-    results[name] = told["modules"]
+    results[name], results[name + "_name"] = told["modules"], told["named"]
     return told["result"]
 
 for folder in map(Path, sys.argv[1:]):
@@ -174,6 +176,14 @@ def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
     }
     assert other & {*imported["anonymize_fragment"]} == set()
     assert "mondrian_ops.cut.native.mondrian" in imported["anonymize_fragment"]
+
+
+def test_the_name_of_a_fragment_is_told_without_numpy_and_pyarrow(imported):
+    """Airflow renders it before the task runs, and the task then imports them as it needs them."""
+    name, *modules = imported["anonymize_fragment_name"]
+    assert name.startswith("1: ")
+    assert "mondrian_ops.engines.handover" in modules
+    assert {"numpy", "pyarrow"} & {*modules} == set()
 
 
 def test_clean_up_imports_neither_numpy_nor_pyarrow(imported):

@@ -25,16 +25,13 @@ from typing import Any, TypeAlias, TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mondrian_ops.data.encoding import (
-    value_type,
-)
+from mondrian_ops.cut.plan_version import SCHEMA, check_schema
+from mondrian_ops.data.encoding import value_type
 from mondrian_ops.data.values import read_value, text_of
 from mondrian_ops.errors import StorageError
 from mondrian_ops.generalize.attributes import Attribute, TreeAttribute
 from mondrian_ops.generalize.rounding import Round
 from mondrian_ops.late_methods import dataclass
-
-SCHEMA = 2
 
 T = TypeVar("T")
 
@@ -226,16 +223,6 @@ def _node(value: Mapping[str, Any]) -> Branch | Leaf:
     if "leaf" in value:
         return Leaf(value["leaf"])
     return Branch(**{**value, "round": Round(*value["round"]) if value["round"] else None})
-
-
-def check_schema(value: Mapping[str, Any]) -> None:
-    """Raise StorageError where a plan or fragment was written by another version."""
-    version = value.get("schema") if isinstance(value, Mapping) else None
-    if version != SCHEMA:
-        raise StorageError(
-            f"plan: has schema version {version!r}, this version reads {SCHEMA}; run "
-            "again from the partition task with one version on all machines"
-        )
 
 
 def leaves_between(conjunction: Conjunction, column: str, order: Order) -> pa.Array:

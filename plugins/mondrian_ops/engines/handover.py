@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any, Self
 
-from mondrian_ops.cut.plan import SCHEMA, check_schema
+from mondrian_ops.cut.plan_version import SCHEMA, check_schema
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.phases import Costs
 

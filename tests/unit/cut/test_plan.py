@@ -19,11 +19,11 @@ from mondrian_ops.cut.plan import (
     Leaf,
     Order,
     Plan,
-    check_schema,
     filter_of,
     is_exact,
     pushdown_filter,
 )
+from mondrian_ops.cut.plan_version import check_schema
 from mondrian_ops.cut.routing import Router
 from mondrian_ops.errors import StorageError
 from mondrian_ops.generalize.rounding import Round
