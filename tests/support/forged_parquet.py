@@ -56,10 +56,10 @@ def runs(*of: tuple[int, int]) -> bytes:
     return bytes([7]) + b"".join(varint(times << 1) + bytes([index]) for index, times in of)
 
 
-def write(path: Path, rows: int, *columns: Column) -> None:
-    """Write a file with one row group."""
+def write(path: Path, rows: int, *columns: Column, lacking: int = 0) -> None:
+    """Write a file with one row group, which lacks so many of the columns, the last ones."""
     content = bytearray(_MAGIC)
-    chunks = [_chunk(content, rows, each) for each in columns]
+    chunks = [_chunk(content, rows, each) for each in columns[: len(columns) - lacking]]
     schema = [struct((4, _BINARY, b"schema"), (5, _INT32, len(columns)))]
     schema += [
         struct((1, _INT32, 6), (3, _INT32, 0), (4, _BINARY, each.name.encode()), (6, _INT32, 0))

@@ -55,7 +55,7 @@ def _checked_bytes(path: str, batch: pa.RecordBatch, most: int) -> int:
 
     taken: int = batch.get_total_buffer_size()  # where it shares buffers with others, too much
     if taken <= min(most, _SMALL_BATCH_BYTES) and not any(
-        map(pa.types.is_dictionary, batch.schema.types)
+        isinstance(kind, pa.DictionaryType) for kind in batch.schema.types
     ):
         return taken
     taken = 0

@@ -20,8 +20,11 @@ from mondrian_ops.stores.locations import name_of, shown
 from mondrian_ops.stores.store import store_of
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 from mondrian_ops.tables.parquet_pages import (
+    SMALL_BYTES,
     DamagedPageError,
+    File,
     is_encrypted,
+    leaves_of,
     opened,
     rows_at_once,
 )
@@ -147,7 +150,7 @@ def _footer(path: str) -> _Footer:
         return _footer_of(path, file)
 
 
-def _footer_of(path: str, file: pq.ParquetFile) -> _Footer:
+def _footer_of(path: str, file: File) -> _Footer:
     metadata = file.metadata
     if metadata.num_columns > limits.limit("columns"):
         met = f"{shown(path)}: has {metadata.num_columns:,} columns"
@@ -157,7 +160,7 @@ def _footer_of(path: str, file: pq.ParquetFile) -> _Footer:
 
 
 def footers_and_rows(
-    files: Iterable[str],
+    files: Sequence[str],
     columns: Callable[[pa.Schema], Sequence[str]],
     take: Callable[[str, pa.RecordBatch], None],
 ) -> Iterator[_Footer]:
@@ -166,18 +169,33 @@ def footers_and_rows(
     So each file is opened once, and its columns are compared before its rows are read. ``columns``
     are those to read, given the columns of the first file.
     """
-    target: pa.Schema | None = None
+    # ParquetFile and a context manager for each file would take as long as reading a small one.
+    store = store_of(files[0])
+    latest: pa.Schema | None = None
     for path in files:
-        with readable(path), opened(path) as stream:
-            file = _file_in(stream, path)
-            yield _footer_of(path, file)
-            if target is None:
-                plain = _common(plain_schema(file.schema_arrow))
-                target = pa.schema([plain.field(name) for name in columns(file.schema_arrow)])
-            names, groups = tuple(target.names), tuple(range(file.num_row_groups))
-            batch_rows = rows_at_once(path, None, names, groups, BATCH_ROWS, stream, file)
-            for batch in _all_rows(path, stream, file, names, batch_rows, groups):
-                take(path, _conform(batch, target))
+        try:
+            with store.open_data(path, SMALL_BYTES) as stream:
+                reader = pq.ParquetReader()
+                reader.open(stream, pre_buffer=False, arrow_extensions_enabled=True, **_INT96)
+                schema, groups = _footer_of(path, reader)
+                yield schema, groups
+                if latest is None:
+                    plain = _common(plain_schema(schema))
+                    target = pa.schema([plain.field(name) for name in columns(schema)])
+                    names = tuple(target.names)
+                if latest is None or not schema.equals(latest):
+                    latest, leaves = schema, leaves_of(reader, names)
+                batch_rows = rows_at_once(
+                    path, None, names, None, BATCH_ROWS, stream, reader, leaves
+                )
+                is_large = not isinstance(stream, pa.BufferReader)  # threads would take longer
+                for batch in reader.iter_batches(
+                    batch_rows, range(len(groups)), leaves.places, use_threads=is_large
+                ):
+                    take(path, _conform(batch, target))
+        except Exception:
+            with readable(path):
+                raise
 
 
 def batches(

@@ -11,10 +11,10 @@ The format is that of parquet.thrift in apache/parquet-format, in Thrift's compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,9 @@ BATCH_BYTES = 128 << 20
 
 SMALL_BYTES = 1 << 20
 """A local file of this size, or less, is read as a whole: to open it takes longer than to read."""
+
+File: TypeAlias = pq.ParquetFile | pq.ParquetReader
+"""An opened file."""
 
 _MOST_KNOWN = 64
 _KNOWN: dict[tuple[Any, ...], int] = {}  # what the latest calls of rows_at_once have found
@@ -53,7 +56,7 @@ _STRUCT = 12
 
 
 class DamagedPageError(Exception):
-    """There is no valid page header where one should be."""
+    """There is no valid page header, or no column, where one should be."""
 
 
 class _Page(NamedTuple):
@@ -105,6 +108,28 @@ def opened(path: str) -> Iterator[pa.NativeFile]:
         yield stream
 
 
+class Leaves(NamedTuple):
+    """The Parquet columns that hold some Arrow columns of a file.
+
+    Attributes:
+        places: of each, which of the file's it is.
+        numbers: of each, whether its values have a fixed size.
+        may_nest: whether a column of the file, these or others, may have several values in a row.
+    """
+
+    places: list[int]
+    numbers: list[bool]
+    may_nest: bool
+
+
+def leaves_of(file: File, columns: Collection[str]) -> Leaves:
+    """Where a file holds some columns."""
+    schema = file.metadata.schema
+    places = [at for at, owner in enumerate(_owners(file)) if owner in columns]
+    numbers = [schema.column(at).physical_type not in _UNBOUNDED_TYPES for at in places]
+    return Leaves(places, numbers, any("." in schema.column(at).path for at in range(len(schema))))
+
+
 def rows_at_once(
     path: str,
     stamp: str | None,
@@ -112,19 +137,20 @@ def rows_at_once(
     groups: tuple[int, ...] | None,
     wanted: int,
     stream: pa.NativeFile,
-    file: pq.ParquetFile,
+    file: File,
+    leaves: Leaves | None = None,
 ) -> int:
     """How many rows of a file, up to ``wanted``, one batch may have.
 
     ``stamp``: of the file's version; results are cached by it, unless it is None. ``stream`` and
-    ``file`` are the opened file.
+    ``file`` are the opened file. ``leaves``: those of ``columns``, if they are known.
 
     Raises:
         InputError: a page or a value is beyond the limits ``parquet_page`` or ``text``.
-        DamagedPageError: a page has no valid header.
+        DamagedPageError: a page has no valid header, or a row group lacks a column.
     """
-    chosen = range(file.num_row_groups) if groups is None else groups
-    bounded = _rows_by_footer(file.metadata, columns, chosen, wanted)
+    chosen = range(file.metadata.num_row_groups) if groups is None else groups
+    bounded = _rows_by_footer(file.metadata, leaves or leaves_of(file, columns), chosen, wanted)
     if bounded is not None:
         return bounded
     if stamp is None:
@@ -145,7 +171,7 @@ def rows_at_once(
 def _rows_by_pages(
     path: str,
     stream: pa.NativeFile,
-    file: pq.ParquetFile,
+    file: File,
     columns: tuple[str, ...],
     groups: Iterable[int],
     wanted: int,
@@ -163,7 +189,7 @@ def _rows_by_pages(
 
 
 def _rows_by_footer(
-    footer: pq.FileMetaData, columns: tuple[str, ...], groups: Iterable[int], wanted: int
+    footer: pq.FileMetaData, leaves: Leaves, groups: Iterable[int], wanted: int
 ) -> int | None:
     """All rows that the footer tells of, up to ``wanted``, if a batch of them is small for sure.
 
@@ -171,29 +197,28 @@ def _rows_by_footer(
     long as its whole chunk. None if the pages have to be looked at. The footer may lie about the
     rows, so a batch must not have more.
     """
+    if leaves.may_nest:
+        return None
     longest = min(map(limits.limit, ("parquet_page", "text")))
     rows, widest = 0, 0
     for number in groups:
         group = footer.row_group(number)
+        if leaves.places and leaves.places[-1] >= group.num_columns:
+            raise DamagedPageError
         rows += group.num_rows
         width = 0
-        for at in range(group.num_columns):
+        for at, is_number in zip(leaves.places, leaves.numbers, strict=True):
             chunk = group.column(at)
-            path = chunk.path_in_schema
-            if "." in path:  # it may be nested, with several values in a row
+            most = chunk.total_compressed_size * _MAX_RATIO.get(chunk.compression, BATCH_BYTES)
+            if not 0 <= most <= longest:
                 return None
-            if path in columns:
-                most = chunk.total_compressed_size * _MAX_RATIO.get(chunk.compression, BATCH_BYTES)
-                if not 0 <= most <= longest:
-                    return None
-                is_number = chunk.physical_type not in _UNBOUNDED_TYPES
-                width += _NUMBER_BYTES if is_number else most
+            width += _NUMBER_BYTES if is_number else most
         widest = max(widest, width)
     rows = max(1, min(rows, wanted))
     return rows if rows * widest <= BATCH_BYTES else None
 
 
-def _owners(file: pq.ParquetFile) -> list[str]:
+def _owners(file: File) -> list[str]:
     """For each Parquet column the Arrow column that it belongs to."""
     return [field.name for field in file.schema_arrow for _ in range(_leaves(field.type))]
 
@@ -209,10 +234,10 @@ def _leaves(kind: pa.DataType) -> int:
 
 
 def _chunk(
-    path: str, stream: pa.NativeFile, file: pq.ParquetFile, group: int, at: int, column: str
+    path: str, stream: pa.NativeFile, file: File, group: int, at: int, column: str
 ) -> _Chunk:
     row_group = file.metadata.row_group(group)
-    chunk, leaf = row_group.column(at), file.schema.column(at)
+    chunk, leaf = row_group.column(at), file.metadata.schema.column(at)
     is_text = leaf.physical_type == "BYTE_ARRAY"
     row, dictionary = max(8, leaf.length or 0), 0
     page = _largest_page(path, chunk)

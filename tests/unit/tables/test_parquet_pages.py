@@ -187,6 +187,15 @@ def test_what_has_no_header_is_damaged(tmp_path):
         list(open_table(str(tmp_path / "p.parquet")).batches())
 
 
+@pytest.mark.parametrize("codec", ["ZSTD", "UNCOMPRESSED"])
+def test_a_row_group_that_lacks_a_column_is_damaged(tmp_path, codec):
+    path = tmp_path / "t.parquet"
+    columns = [Column(name, [data(b"text")], codec) for name in "ab"]
+    forged.write(path, 1, *columns, lacking=1)
+    with pytest.raises(DamagedPageError):
+        rows(path, "a", "b")
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_header_or_damage(content):
     try:
