@@ -82,7 +82,7 @@ ui: install ## Start Airflow with everything loaded
 
 # Servers are waited for: two processes more than there are cores.
 SERVING := -n $(shell expr $(CORES) + 2)
-# Hypothesis: fast or soak; tests/support/hypothesis_profiles.py has their numbers.
+# Hypothesis: fast, ci or soak; tests/support/hypothesis_profiles.py has their numbers.
 PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 
@@ -93,10 +93,12 @@ test: install $(DEVELOPING) ## Test all that needs no server, and a run in a rea
 .PHONY: test-servers
 test-servers: install $(DEVELOPING) ## Test on Spark, HDFS, S3, Celery and in a browser, and what takes long: 25 minutes
 	@$(PYTEST) $(SERVING) -m servers $(ARGS)
+test-servers: PROFILE := ci
 
 .PHONY: test-all
 test-all: install $(DEVELOPING) ## make test and make test-servers in one go: 30 minutes
 	@$(PYTEST) $(SERVING) $(ARGS)
+test-all: PROFILE := ci
 
 .PHONY: soak
 soak: install $(DEVELOPING) ## Test every fault at every point, many nights, many examples: hours

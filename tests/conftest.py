@@ -45,7 +45,7 @@ register_profiles()
 # A few people are cut from a block of 131,072: tests ask for the same ones again and again.
 blocks._whole = lru_cache(maxsize=8)(blocks._whole)
 
-pytest_plugins = ["golden.fixtures", "servers.fixtures"]
+pytest_plugins = ["airflow_process", "golden.fixtures", "servers.fixtures"]
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 _GROUPS = Path("/sys/fs/cgroup")
@@ -20,8 +21,12 @@ def available_cores(groups: Path = _GROUPS, own: Path = _OWN) -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    quotas = (_quota(group) for group in _own_groups(groups, own))
-    return max(1, min([cores, *map(int, filter(None, quotas))]))
+    return max(1, min([cores, *map(int, _quotas(groups, own))]))
+
+
+@lru_cache(maxsize=2)  # of this process it stays
+def _quotas(groups: Path, own: Path) -> list[float]:
+    return [quota for group in _own_groups(groups, own) if (quota := _quota(group))]
 
 
 def _own_groups(groups: Path, own: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """The main job, README's DAG and a foreign DAG in a real Airflow, from the trigger to the release.
 
-The two DAGs run with the tests of servers, for the sake of the time that the others take.
+The two DAGs, and what is cleared, run with the tests of servers, for the sake of the time that
+the others take.
 Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airflow` has the rest.
 They start from `/`, with the wheel and what `init` copies: none of them sees the checkout.
 """
@@ -65,13 +66,13 @@ def test_the_form_s_defaults_and_the_readme_s_dag_run(
     assert published(own_project.root / "out" / output) > 0
 
 
-def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) -> None:
-    root, airflow = own_project.root, own_project.airflow
-    source = root / "include" / "examples" / "people.csv"
-    release = root / "out" / "main" / "release"
+@pytest.fixture(scope="module")
+def main_run(own_project: Project) -> str:
+    """The run of the main job, which is over."""
+    airflow = own_project.airflow
     job = {
-        "input": str(source),
-        "output": str(release),
+        "input": str(source_of(own_project)),
+        "output": str(release_of(own_project)),
         "k": 5,
         "l": 2,
         "identifiers": ["name"],
@@ -81,31 +82,33 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
     }
     run_id = airflow.trigger("mondrian_anonymize", form(job))
     assert airflow.finish("mondrian_anonymize", run_id) == "success"
-    assert states(airflow.tasks("mondrian_anonymize", run_id)) == {
+    return run_id
+
+
+def source_of(project: Project) -> Path:
+    return project.root / "include" / "examples" / "people.csv"
+
+
+def release_of(project: Project) -> Path:
+    return project.root / "out" / "main" / "release"
+
+
+def test_the_main_job_runs_from_the_form_to_the_release(
+    own_project: Project, main_run: str
+) -> None:
+    release = release_of(own_project)
+    assert states(own_project.airflow.tasks("mondrian_anonymize", main_run)) == {
         ("partition", "success"): 1,
         ("anonymize_fragment", "success"): 3,
         ("wrap_up", "success"): 1,
         ("clean_up", "success"): 1,
     }
     assert [path.name for path in release.parent.iterdir()] == ["release"]
-    files = {path.name: path.read_bytes() for path in release.iterdir()}
-    dag = "/api/v2/dags/mondrian_anonymize"
-    cleared = {"dag_run_id": run_id, "task_ids": [["anonymize_fragment", 1]], "dry_run": False}
-    options = {"include_downstream": True, "only_failed": False}
-    airflow.request("POST", f"{dag}/clearTaskInstances", {**cleared, **options})
-    assert airflow.finish("mondrian_anonymize", run_id) == "success"
-    again = [each for each in airflow.tasks("mondrian_anonymize", run_id) if each["try_number"] > 1]
-    assert states(again) == {
-        ("anonymize_fragment", "success"): 1,
-        ("wrap_up", "success"): 1,
-        ("clean_up", "success"): 1,
-    }
-    assert {path.name: path.read_bytes() for path in release.iterdir()} == files
     report = json.loads((release / "_report.json").read_text())
     assert report["verification"]["passed"] is True
     assert report["overlap"]["people_by"] == ["name"]
     assert report["overlap"]["people"] > 0
-    people = pd.read_csv(source, dtype=str, keep_default_na=False)
+    people = pd.read_csv(source_of(own_project), dtype=str, keep_default_na=False)
     published = pd.concat(map(pd.read_parquet, release.glob("part-*.parquet"))).fillna("")
     names = [listed.partition("=")[0] for listed in QUASI_IDENTIFIERS]
     assert sorted(published.columns) == sorted([*names, "diagnosis"])
@@ -117,6 +120,26 @@ def test_the_main_job_runs_from_the_form_to_the_release(own_project: Project) ->
     for name in names:
         shown = set(published[name])
         assert all(any(covers(text, value) for text in shown) for value in set(people[name]) - {""})
+
+
+@pytest.mark.servers
+def test_a_fragment_that_is_cleared_is_done_again_with_what_follows(
+    own_project: Project, main_run: str
+) -> None:
+    airflow, release = own_project.airflow, release_of(own_project)
+    files = {path.name: path.read_bytes() for path in release.iterdir()}
+    dag = "/api/v2/dags/mondrian_anonymize"
+    cleared = {"dag_run_id": main_run, "task_ids": [["anonymize_fragment", 1]], "dry_run": False}
+    options = {"include_downstream": True, "only_failed": False}
+    airflow.request("POST", f"{dag}/clearTaskInstances", {**cleared, **options})
+    assert airflow.finish("mondrian_anonymize", main_run) == "success"
+    tasks = airflow.tasks("mondrian_anonymize", main_run)
+    assert states([each for each in tasks if each["try_number"] > 1]) == {
+        ("anonymize_fragment", "success"): 1,
+        ("wrap_up", "success"): 1,
+        ("clean_up", "success"): 1,
+    }
+    assert {path.name: path.read_bytes() for path in release.iterdir()} == files
 
 
 @pytest.mark.servers

@@ -23,6 +23,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.errors import ApprovalError, PrivacyError, StorageError
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.report import render_html, render_text
+from tiers import in_soak
 
 ROWS = 60
 
@@ -429,7 +430,9 @@ class TestCommandLine:
         assert "max_risk: " in done.stderr
         assert not published(job)
 
-    @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("yes", 0), ("", 1), ("n", 1)])
+    @pytest.mark.parametrize(
+        ("answer", "status"), [("y", 0), ("", 1), *in_soak([("yes", 0), ("n", 1)])]
+    )
     def test_on_a_terminal_it_shows_the_report_and_asks(self, command, job, answer, status):
         with on_terminal(command) as (process, screen):
             shown = read_until(screen, b"[y/N] ")

@@ -20,6 +20,7 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.series import history, series_name, waiting
 from mondrian_ops.series import nights as protocol
 from nights import Nights, silent
+from tiers import in_soak
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
 STEPS = [
@@ -95,7 +96,7 @@ def consistent(nights: Nights) -> None:
     nights.check_each_row_once()
 
 
-@pytest.mark.parametrize(("module", "name", "when"), STEPS, ids=str)
+@pytest.mark.parametrize(("module", "name", "when"), [*STEPS[1::2], *in_soak(STEPS[::2])], ids=str)
 def test_the_next_try_goes_on(nights: Nights, module: Any, name: str, when: str) -> None:
     night = Night(nights, 1)
     night.killed(module, name, when)

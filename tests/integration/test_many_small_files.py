@@ -17,11 +17,12 @@ from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.tables import FileTable, GatheredRows, open_table
 from opens import opens_in
+from tiers import in_soak
 
 FILES, ROWS = 40, 50
 
 
-@pytest.fixture(scope="module", params=["snappy", "zstd"])
+@pytest.fixture(scope="module", params=["snappy", *in_soak(["zstd"])])
 def folder(tmp_path_factory, request) -> Path:
     """``many``, a folder of small files, and ``one.parquet`` with the same rows."""
     folder = tmp_path_factory.mktemp("small")

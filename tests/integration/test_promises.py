@@ -193,7 +193,7 @@ def test_the_same_seed_gives_the_same_classes_on_any_number_of_threads(case, pla
 @pytest.mark.parametrize(
     "keys",
     [
-        pytest.param({"cut": "median"}, id="median"),
+        pytest.param({"cut": "median"}, id="median", marks=pytest.mark.soak),
         pytest.param({"cut": "gain"}, id="gain"),
         pytest.param({"cut": "lookahead"}, id="lookahead", marks=pytest.mark.soak),
         pytest.param({"algorithm": "di_mondrian"}, id="di_mondrian"),

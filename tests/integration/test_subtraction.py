@@ -17,7 +17,7 @@ from mondrian_ops import catalogue, pipeline
 from mondrian_ops.catalogue import signatures as of_persons
 from mondrian_ops.datasets import nights
 from mondrian_ops.errors import JobError, PrivacyError, StorageError
-from mondrian_ops.series.intersection import balance, forming
+from mondrian_ops.series.intersection import forming, subtraction_protection
 from nights import silent
 from town import POPULATION, PROTECTED, K, Town
 
@@ -77,12 +77,12 @@ def test_each_value_of_a_signature_is_as_frequent_in_a_class(tmp_path: Path) -> 
     assert set(signatures(tmp_path)) == {L}
 
 
-def drop_a_row(found: balance.Balanced) -> balance.Balanced:
+def drop_a_row(found: subtraction_protection.Balanced) -> subtraction_protection.Balanced:
     """One row that is made up less: its class says who left."""
     return found._replace(counterfeits=found.counterfeits[1:])
 
 
-def exchange_values(found: balance.Balanced) -> balance.Balanced:
+def exchange_values(found: subtraction_protection.Balanced) -> subtraction_protection.Balanced:
     pairs = found.counterfeits.copy()
     pairs[0, 1] = (pairs[0, 1] + 1) % 5
     return found._replace(counterfeits=pairs)

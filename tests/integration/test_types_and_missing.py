@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from hypothesis_profiles import examples
 from mondrian_ops import anonymize, pipeline
 from mondrian_ops.errors import HierarchyError, InputError, JobError, PrivacyError
 from mondrian_ops.job.job import Job
@@ -47,9 +48,7 @@ def released(job):
     return pq.read_table(job.output), report
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     codes=st.one_of(
         st.lists(each, min_size=2, max_size=4, unique=True)

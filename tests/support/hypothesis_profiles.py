@@ -10,15 +10,15 @@ from typing import Any
 
 from hypothesis import settings
 
-PROFILES = {"fast": 0.2, "soak": 20.0}
+PROFILES = {"fast": 0.1, "ci": 0.2, "soak": 20.0}
 """The factor of each profile: a test gets so many times the examples that it names, or 100."""
 
 
 def register_profiles() -> None:
     """Register the profiles, and load ``fast``.
 
-    ``fast`` draws the same examples every time, so that a failure is due to the change that is
-    tested.
+    ``fast``, of `make test`, and ``ci`` draw the same examples every time, so that a failure is due
+    to the change that is tested.
     """
     for name, times in PROFILES.items():
         settings.register_profile(
@@ -27,7 +27,7 @@ def register_profiles() -> None:
     settings.load_profile("fast")
 
 
-def examples(number: int) -> Callable[[Any], Any]:
+def examples(number: int, **more: Any) -> Callable[[Any], Any]:
     """Give a property test ``number`` examples times the profile's factor, at least five."""
-    times = PROFILES.get(settings.get_current_profile_name(), PROFILES["fast"])
-    return settings(max_examples=max(5, round(number * times)), deadline=None)
+    times = PROFILES.get(settings.get_current_profile_name(), PROFILES["ci"])
+    return settings(max_examples=max(5, round(number * times)), deadline=None, **more)

@@ -17,31 +17,44 @@ from mondrian_ops import airflow_plugin
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
+# In a process for each syntax, forked from one that has imported the loader.
 LOAD = """
-import json, sys
+import json, os, sys
 import airflow.plugins_manager
 from airflow._shared.plugins_manager import plugins_manager
 before = set(sys.modules)
-plugins, errors = plugins_manager._load_plugins_from_plugin_directory(
-    sys.argv[1], ignore_file_syntax=sys.argv[2]
-)
-print(json.dumps({
-    "plugins": [plugin.name for plugin in plugins],
-    "errors": errors,
-    "modules": sorted(set(sys.modules) - before),
-}))
+for syntax in sys.argv[2:]:
+    if os.fork():
+        if os.wait()[1]:
+            sys.exit(f"{syntax} failed")
+        continue
+    plugins, errors = plugins_manager._load_plugins_from_plugin_directory(
+        sys.argv[1], ignore_file_syntax=syntax
+    )
+    print(json.dumps({
+        "syntax": syntax,
+        "plugins": [plugin.name for plugin in plugins],
+        "errors": errors,
+        "modules": sorted(set(sys.modules) - before),
+    }), flush=True)
+    sys.exit()
 """
 
 
 @cache
-def load(syntax):
+def loaded_by_syntax():
     done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(PLUGINS), syntax],
+        [sys.executable, "-c", LOAD, str(PLUGINS), "glob", "regexp"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {each["syntax"]: each for each in told}
+
+
+def load(syntax):
+    return loaded_by_syntax()[syntax]
 
 
 def executed(loaded):

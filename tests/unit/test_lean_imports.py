@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from mondrian_ops import lean_imports
+from tiers import in_soak
 
 LEFT_OUT = """
 import sys
@@ -97,7 +98,7 @@ assert "numpy" in sys.modules and dict(os.environ) == before
     assert (done.returncode, done.stdout.split()) == (0, [threads]), done.stderr
 
 
-@pytest.mark.parametrize(("before", "after"), [(700, 50_000), (0, 0), (90_000, 90_000)])
+@pytest.mark.parametrize(("before", "after"), [(700, 50_000), (90_000, 90_000), *in_soak([(0, 0)])])
 def test_garbage_is_looked_for_seldom_unless_somebody_says_otherwise(
     before: int, after: int
 ) -> None:
@@ -127,7 +128,7 @@ assert NumpyDocString(pc.RoundOptions.__doc__)["Parameters"]  # which is there f
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (64, 2)])
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (64, 2), *in_soak([(2, 2)])])
 def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
     """Else a container that may use two cores of 64 has memory for 64 threads."""
     program = f"""

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import glob
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs as pa_fs
 
+_NOT_NORMAL = re.compile(r"//|/\Z|(?:\A|/)\.(?:/|\Z)")  # what a Path spells in another way
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES})
 
@@ -48,7 +50,8 @@ class LocalStore(Store):
         return "", local_path(url)
 
     def joined(self, url: str, *names: str) -> str:
-        return str(Path(local_path(url), *names))
+        path = os.path.join(local_path(url), *names)
+        return str(Path(path)) if not path or _NOT_NORMAL.search(path) else path
 
     def absolute(self, url: str) -> str:
         return os.path.abspath(local_path(url))

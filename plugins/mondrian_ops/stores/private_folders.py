@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple
 
 from mondrian_ops.stores.access_policy import check_place
@@ -69,7 +69,12 @@ def is_work_name(name: str) -> bool:
 
 
 def _is_private(name: str) -> bool:
-    return name == WAITING or is_work_name(name)
+    return _MARK in name and (name == WAITING or is_work_name(name))
+
+
+def _names(path: str) -> tuple[str, ...]:
+    root = ("/",) if path.startswith("/") else ()
+    return (*root, *(name for name in path.split("/") if name not in ("", ".")))
 
 
 def _first_private(parts: tuple[str, ...]) -> int | None:
@@ -90,7 +95,7 @@ def shared(path: str) -> Iterator[Folder]:
 @contextmanager
 def entry(path: str) -> Iterator[Entry]:
     """What a local path names; in an opened folder if a name in the path is a private one."""
-    parts = PurePath(path).parts if _MARK in path else ()
+    parts = _names(path) if _MARK in path else ()
     first = _first_private(parts)
     if first is None:
         yield Entry(None, path)
@@ -164,7 +169,7 @@ def make_private(path: str) -> None:
 
 
 def _make_missing(path: str) -> None:
-    if _first_private(PurePath(path).parts) is None:
+    if _first_private(_names(path)) is None:
         Path(path).mkdir(parents=True, exist_ok=True)
     elif not _is_private(os.path.basename(path)):
         _make_missing(os.path.dirname(path))

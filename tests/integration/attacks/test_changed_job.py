@@ -21,6 +21,7 @@ from mondrian_ops.task_groups import anonymize_each
 from releases import recorded_releases
 from task_contexts import Instance, task_context
 from task_runs import TaskRun
+from tiers import one_in
 from waiting_questions import installed
 
 ROWS = "".join(
@@ -91,7 +92,7 @@ def released(job: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("edit", one_in(2, EDITS.values()), ids=EDITS)
 def test_a_job_edited_before_wrap_up_checks_and_files_the_release_as_before(
     run: TaskRun, job: dict[str, Any], edit: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from math import comb
 import pytest
 
 from adversary import ALGORITHMS, Release, population, released
+from tiers import one_in
 
 K = 5
 
@@ -31,7 +32,7 @@ def certain(release: Release, known: int) -> float:
     return told / len(release.rows)
 
 
-@pytest.mark.parametrize("known", [1, 2])
+@pytest.mark.parametrize("known", one_in(2, [1, 2]))
 def test_one_more_l_for_each_person_who_is_known(tmp_path, known):
     keys = {**ALGORITHMS[1], "k": K, "sensitive": ["diagnosis"]}
     assert certain(released(tmp_path / "2", population(), l=2, **keys), 0) == 0

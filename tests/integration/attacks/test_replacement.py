@@ -18,6 +18,7 @@ from mondrian_ops import pipeline, publish, tables
 from mondrian_ops.errors import StorageError
 from mondrian_ops.publish import work_path
 from mondrian_ops.stores import load_job
+from tiers import one_in
 
 PEOPLE = population(500).drop_columns(["row", "visit_date"])
 STRONG: dict[str, Any] = {
@@ -164,16 +165,19 @@ def test_each_way_of_being_weaker_is_refused(strongest, way):
 
 @pytest.mark.parametrize(
     "changed",
-    [
-        {},
-        {"k": 6, "l": 4, "c": 4, "t": 0.8},
-        {"t_distance": "equal"},  # no two distributions are closer by it
-        {"quasi_identifiers": [*STRONG["quasi_identifiers"], "country"]},  # left out before
-        {"quasi_identifiers": ["age", "sex"], "identifiers": ["name", "zip"]},
-        {"quasi_identifiers": ["age", "sex"]},  # left out now
-        {"identifier_policy": "redact"},
-        {"algorithm": "di_mondrian", "cut": None},
-    ],
+    one_in(
+        2,
+        [
+            {},
+            {"k": 6, "l": 4, "c": 4, "t": 0.8},
+            {"t_distance": "equal"},  # no two distributions are closer by it
+            {"quasi_identifiers": [*STRONG["quasi_identifiers"], "country"]},  # left out before
+            {"quasi_identifiers": ["age", "sex"], "identifiers": ["name", "zip"]},
+            {"quasi_identifiers": ["age", "sex"]},  # left out now
+            {"identifier_policy": "redact"},
+            {"algorithm": "di_mondrian", "cut": None},
+        ],
+    ),
     ids=str,
 )
 def test_a_release_that_promises_no_less_replaces_it(site, changed):

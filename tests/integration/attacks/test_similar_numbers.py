@@ -17,6 +17,7 @@ from adversary import ALGORITHMS, Release, name_of, population, released
 from mondrian_ops import pipeline
 from mondrian_ops.report import render_text
 from mondrian_ops.stores import load_job
+from tiers import in_soak
 
 L, K = 5, 10
 
@@ -75,7 +76,7 @@ def test_no_diversity_keeps_similar_incomes_apart(tmp_path, keys):
     assert f"another: {100 * narrow(release):.1f} % of the people are in classes whose" in shown
 
 
-@pytest.mark.parametrize("keys", ALGORITHMS, ids=name_of)
+@pytest.mark.parametrize("keys", [*ALGORITHMS[1::2], *in_soak(ALGORITHMS[::2])], ids=name_of)
 def test_with_a_width_a_guess_is_right_once_in_l(tmp_path, keys):
     keys = {**keys, "k": K, "sensitive": ["income", "hired"], "l": L}
     widths = {"income": "10 %", "hired": "30 days"}

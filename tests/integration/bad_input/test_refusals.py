@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from canary_people import CANARIES, canary_people
+from kept_folder import KeptFolder
 from mondrian_ops import anonymize, pipeline, publish
 from mondrian_ops.engines.handover import Fragment
 from mondrian_ops.errors import (
@@ -37,10 +38,13 @@ class Site:
         self.root = root
         self.input = root / "data" / "people.parquet"
         self.output = root / "out" / "people"
+
+    def make(self) -> None:
         self.input.parent.mkdir()
         pq.write_table(canary_people(40), self.input)
         self.write("countries.csv", "Italy;Europe;*\nCanaria;Africa;*\n")
         self.output.parent.mkdir()
+        self.run()
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text, encoding="utf-8")
@@ -76,10 +80,14 @@ class Site:
         }
 
 
+@pytest.fixture(scope="module")
+def kept_site(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("site"), lambda root: Site(root).make())
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    found = Site(tmp_path)
-    found.run()
+def site(kept_site: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Site:
+    found = Site(kept_site.brought_back(monkeypatch))
     assert (found.output / "_SUCCESS").exists()
     return found
 

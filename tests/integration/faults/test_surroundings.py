@@ -20,6 +20,7 @@ import pytest
 
 from faults.process import Ended, Processes, job_of
 from faults.run_harness import Harness, contents, rows_and_report
+from kept_folder import KeptFolder
 from mondrian_ops import datasets, pipeline, publish
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.errors import InputError
@@ -213,17 +214,23 @@ CHANGES = (
 class Changing:
     """A job whose source changes at a moment."""
 
-    def __init__(self, folder: Path, change: Callable[[Path], None]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.source = folder / "people.parquet"
-        self._change = change
-        datasets.generate("people", rows=600, seed=0, output=str(self.source))
-        pq.write_table(pq.read_table(self.source), self.source, row_group_size=150)
         self.output = folder / "out"
         self.job = pipeline.load_job(job_of(str(self.source), str(self.output), "pushdown"))
+        self._change: Callable[[Path], None] | None = None
+
+    def make(self) -> None:
+        """Have a source, and a release of it."""
+        datasets.generate("people", rows=600, seed=0, output=str(self.source))
+        pq.write_table(pq.read_table(self.source), self.source, row_group_size=150)
         pipeline.run(self.job)
-        self.old = contents(self.output)
+
+    def begin(self, change: Callable[[Path], None]) -> None:
+        self._change, self.old = change, contents(self.output)
 
     def now(self) -> None:
+        assert self._change is not None
         self._change(self.source)
 
     def check(self, refused: BaseException) -> None:
@@ -233,9 +240,18 @@ class Changing:
         assert not [each for each in self.output.parent.iterdir() if each.name.startswith(".")]
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("changing"), lambda folder: Changing(folder).make())
+
+
 @pytest.fixture(params=CHANGES, ids=lambda change: change.__name__)
-def changing(tmp_path: Path, request: pytest.FixtureRequest) -> Changing:
-    return Changing(tmp_path, request.param)
+def changing(
+    kept: KeptFolder, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Changing:
+    begun = Changing(kept.brought_back(monkeypatch))
+    begun.begin(request.param)
+    return begun
 
 
 def test_a_source_that_changes_between_the_passes_is_refused(changing: Changing) -> None:

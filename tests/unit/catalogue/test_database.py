@@ -69,22 +69,26 @@ def test_its_files_and_their_directory_are_private(path: Path) -> None:
 def test_many_processes_may_use_a_new_one_at_once(path: Path) -> None:
     """Each makes or awaits the tables, then writes one row."""
     code = (
-        "import sys; from mondrian_ops.catalogue import Catalogue, Place, tables\n"
-        "opened = Catalogue(Place.of(sys.argv[1])); opened.key\n"
-        "with opened.writing() as connection:\n"
-        "    connection.execute(tables.series.insert().values(name=sys.argv[2], terms='{}'))"
+        "import os, sys; from mondrian_ops.catalogue import Catalogue, Place, tables\n"
+        "import alembic.command\n"
+        "children = []\n"
+        "for name in sys.argv[2:]:\n"
+        "    children.append(os.fork())\n"
+        "    if children[-1]: continue\n"
+        "    opened = Catalogue(Place.of(sys.argv[1])); opened.key\n"
+        "    with opened.writing() as connection:\n"
+        "        connection.execute(tables.series.insert().values(name=name, terms='{}'))\n"
+        "    sys.exit()\n"
+        "sys.exit(any(os.waitpid(child, 0)[1] for child in children))"
     )
-    plugins = str(MIGRATIONS.parents[2])
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path), name],
-            env={**os.environ, "PYTHONPATH": plugins},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in "abcd"
-    ]
-    assert [process.communicate()[1] for process in started] == ["", "", "", ""]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), *"abcd"],
+        env={**os.environ, "PYTHONPATH": str(MIGRATIONS.parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
     assert names(opened(path)) == [*"abcd"]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,23 +22,14 @@ FILES = {
     for path in sorted((CHECKOUT / folder).glob("*.py"))
 }
 
+# In a process for each, as Airflow does.
 PARSE = """
-import json, os, runpy, sys, time
-import airflow.sdk
-# What Airflow itself has imported when it parses: not ours to answer for.
-import airflow.providers.standard.operators.python, airflow.sdk.definitions.mappedoperator
+import json, runpy, sys, time
 known = set(sys.modules)
-for file in sys.argv[1:]:
-    if os.fork():  # as Airflow does, a process for each
-        if os.wait()[1]:
-            sys.exit(f"{file} failed")
-        continue
-    started = time.process_time()
-    runpy.run_path(file)
-    seconds = time.process_time() - started
-    modules = sorted(set(sys.modules) - known)
-    print(json.dumps({"file": file, "seconds": seconds, "modules": modules}), flush=True)
-    sys.exit()
+started = time.process_time()
+runpy.run_path(sys.argv[1])
+seconds = time.process_time() - started
+print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - known)}))
 """
 
 HEAVY = {"numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
@@ -58,22 +47,9 @@ def anonymize():
     return dag, module["FORM"], module
 
 
-@pytest.fixture(scope="module")
-def parsed_by():
-    """What each DAG file took to parse, by its path."""
-    done = subprocess.run(
-        [sys.executable, "-c", PARSE, *map(str, FILES.values())],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {each["file"]: each for each in told}
-
-
 @pytest.mark.parametrize("name", FILES)
-def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name, parsed_by):
-    parsed = parsed_by[str(FILES[name])]
+def test_a_dag_file_parses_in_under_a_second_and_imports_nothing_heavy(name, airflow_process):
+    parsed = json.loads(airflow_process.run(PARSE, str(FILES[name]))[-1])
     assert parsed["seconds"] < 1
     imported = {module.partition(".")[0] for module in parsed["modules"]}
     assert not imported & HEAVY

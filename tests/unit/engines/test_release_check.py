@@ -29,6 +29,7 @@ from mondrian_ops.errors import PrivacyError
 from mondrian_ops.verify import requirements
 from mondrian_ops.verify.labels import labels_of_job
 from staged_checks import DAMAGES, StagedRelease, outcome
+from tiers import in_soak
 
 
 @examples(100)
@@ -116,8 +117,9 @@ SENT = [("counts", 0), ("counts", 1), ("heads", 0), ("classes", 0)]
 @pytest.mark.parametrize(
     ("criteria", "kind", "part"),
     [
-        *(({"l": 2}, *each) for each in SENT[:2]),
-        *(({"t": 0.3}, *each) for each in [*SENT[1:], ("values", 0), ("values", 2)]),
+        ({"l": 2}, *SENT[0]),
+        *(({"t": 0.3}, *each) for each in [*SENT[2:], ("values", 0)]),
+        *in_soak([({"l": 2}, *SENT[1]), ({"t": 0.3}, *SENT[1]), ({"t": 0.3}, "values", 2)]),
     ],
 )
 def test_what_is_lost_or_comes_twice_between_steps_is_noticed(
@@ -282,7 +284,7 @@ def test_a_part_that_is_written_while_it_is_read_is_read_again(tmp_path: Path) -
             assert counted_part(release.work, counter, False, path)
 
 
-@pytest.mark.parametrize("buckets", [1, 3, 50])
+@pytest.mark.parametrize("buckets", [3, *in_soak([1, 50])])
 @pytest.mark.parametrize(
     ("criterion", "fails"),
     [

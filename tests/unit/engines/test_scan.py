@@ -21,6 +21,7 @@ from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.scan import Block, Counting, count_rows
 from mondrian_ops.pipeline.partition import begin
+from tiers import in_soak
 
 ROWS = 5_000
 STATUS = ["single", "married", "widowed", None]
@@ -120,7 +121,7 @@ def job_of(folder: Path, tmp_path: Path, fragments: int):
     return pipeline.load_job(tmp_path / "job.json")
 
 
-@pytest.mark.parametrize("fragments", [1, 3])
+@pytest.mark.parametrize("fragments", [3, *in_soak([1])])
 @pytest.mark.parametrize(
     "write",
     [

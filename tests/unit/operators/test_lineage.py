@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -191,9 +189,9 @@ def test_a_release_that_was_published_is_an_output_even_if_its_task_failed(repor
     assert [each.name for each in lineage.outputs] == [report["job"]["output"]]
 
 
-def test_the_operators_do_without_openlineage():
+def test_the_operators_do_without_openlineage(airflow_process):
     program = (
         "import sys; sys.modules['openlineage'] = None; import mondrian_ops.operators, "
         "mondrian_ops.task_groups"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    airflow_process.run(program)

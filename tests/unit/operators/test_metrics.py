@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import socket
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -19,8 +15,8 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.operators import metrics
 
 # What a task does: the runner sets the backend up, the operator sends.
-TASKS = """
-import json, os, sys
+TASK = """
+import sys
 from types import SimpleNamespace
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
@@ -28,21 +24,12 @@ from airflow.sdk.observability.metrics import stats_utils
 from mondrian_ops.job.job import Job
 from mondrian_ops.operators.metrics import count_release, send_figures
 
-for line in sys.stdin:  # a process for each task, as in Airflow
-    if not (child := os.fork()):
-        break
-    print(os.waitpid(child, 0)[1], flush=True)
-else:
-    sys.exit()
-os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-told = json.loads(line)
-os.environ.update(told["settings"])
 stats.initialize(
     factory=stats_utils.get_stats_factory(),
     export_legacy_names=conf.getboolean("metrics", "legacy_names_on"),
 )
 job = Job.from_dict(
-    {"input": "in.csv", "output": told["output"], "k": 5, "quasi_identifiers": ["age"]}
+    {"input": "in.csv", "output": sys.argv[1], "k": 5, "quasi_identifiers": ["age"]}
 )
 tags = {"dag_id": "nightly", "task_id": "anonymize.wrap_up"}
 context = {"ti": SimpleNamespace(stats_tags=tags)}
@@ -59,27 +46,11 @@ send_figures(context, job, report)
 """
 
 
-@pytest.fixture(scope="module")
-def tasks():
-    """A process that has imported Airflow, from which tasks are forked."""
-    with subprocess.Popen(
-        [sys.executable, "-c", TASKS],
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process
-        process.stdin.close()
-
-
 @pytest.fixture
-def sent_by_a_task(tasks):
+def sent_by_a_task(airflow_process):
     def send(output="s3://releases/people.v2/2025-06-01", **settings):
         named = {f"AIRFLOW__METRICS__{name.upper()}": value for name, value in settings.items()}
-        tasks.stdin.write(json.dumps({"output": output, "settings": named}) + "\n")
-        tasks.stdin.flush()
-        assert int(tasks.stdout.readline()) == 0
+        airflow_process.run(TASK, output, **named)
 
     return send
 

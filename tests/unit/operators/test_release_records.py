@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -146,7 +144,9 @@ def test_a_frontier_is_kept(context, job, kept):
     assert frontier["points"] == [{"k": 5, "GCP": 0.1}]
 
 
-def test_another_try_in_another_process_finds_the_release_by_its_run(context, job, kept):
+def test_another_try_in_another_process_finds_the_release_by_its_run(
+    context, job, kept, airflow_process
+):
     """A retry, a cleared task, two tries at once, and whoever links to the release."""
     command = (
         "from mondrian_ops.operators.release_records import release_id as i;"
@@ -154,8 +154,7 @@ def test_another_try_in_another_process_finds_the_release_by_its_run(context, jo
     )
     context["ti"] = SimpleNamespace(task_id="g.wrap_up", map_index=0)
     record(context, read_job(job), make(state="waiting"))
-    again = [sys.executable, "-c", command]
-    computed = subprocess.run(again, capture_output=True, check=True, text=True).stdout.split()[-1]
+    computed = airflow_process.run(command)[-1]
     record(context, read_job(job), make(state="published"))
     (entry,) = kept()
     assert entry["id"] == computed == release_url(context).rpartition("/")[2]

@@ -13,6 +13,7 @@ from mondrian_ops.errors import StorageError
 from mondrian_ops.publish import WorkDir, check_output, objects, publish
 from mondrian_ops.stores import write_file
 from object_store import ObjectStore, connect
+from tiers import in_soak
 
 OUT = "bucket/out"
 PART = b"PAR1 of a fragment"
@@ -90,7 +91,7 @@ def test_copies_go_on_at_once_up_to_a_limit(store):
     assert len(parts_in(store)) == 40
 
 
-@pytest.mark.parametrize("has_old", [True, False])
+@pytest.mark.parametrize("has_old", [True, *in_soak([False])])
 @pytest.mark.parametrize("copies", [0, 1, 60, 99, 100, 101])
 def test_the_retry_copies_only_the_parts_that_are_missing(store, copies, has_old):
     if has_old:

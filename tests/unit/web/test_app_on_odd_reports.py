@@ -7,10 +7,11 @@ import json
 from typing import Any
 
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from html_page import Page
+from hypothesis_profiles import examples
 from mondrian_ops.catalogue import Catalogue
 from releases import entry, entry_id, keep_entry, night, report_of
 
@@ -65,9 +66,7 @@ def look(client: TestClient, number: int) -> None:
     assert client.get(f"releases/{one}/report.html").status_code in (200, 404)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edited(REPORTS))
 def test_pages_show_a_report_with_any_values(client: TestClient, catalogue: Catalogue, report: Any):
     keep_entry(catalogue, entry(0, REPORTS[0]), _report=json.dumps(REPORTS[0]).encode())
