@@ -51,6 +51,8 @@ def people() -> pa.Table:
         "town": _with_gaps([TOWNS[each % 7] for each in at.tolist()]),
         "country": _with_gaps([["France", "Italy", "Chad"][each % 3] for each in at.tolist()]),
         "score": pa.array((at % 12).tolist(), pa.float64()),
+        "code": _with_gaps([f"{'AE'[each % 2]}1{each % 5}.{each % 3}" for each in at.tolist()]),
+        "address": _with_gaps([f"10.0.{each % 3}.{each % 11}" for each in at.tolist()]),
         "ill": pa.array([f"ill {each % 5}" for each in range(ROWS)]),
         "note": pa.array([[float("nan"), each] for each in range(ROWS)]),
     }
@@ -72,6 +74,11 @@ KINDS = {
     "a ladder": ["age=ladder:5/10/20@16", "country=hierarchy:countries.csv"],
     "a ladder of fractions": ["height=ladder:0.5/1.5@0.1", "age"],
     "a ladder that begins with single values": ["age=ladder:1/5"],
+    "a calendar": ["born=ladder:calendar", "day=ladder:week", "age"],
+    "a calendar of moments": ["seen=ladder:month/year"],
+    "steps of prefixes": ["zip=prefix:2/1", "age"],
+    "codes": ["code=ladder:icd10", "age"],
+    "addresses": ["address=ladder:ip"],
     "grids": ["age=grid:7@3", "weight=grid:2.5"],
     "grids of days": ["born=grid:30", "seen=grid:30@4"],
 }

@@ -83,7 +83,7 @@ def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
     for attribute in attributes:
         order = Order(attribute.type)
         if isinstance(attribute, TreeAttribute):
-            leaves = None if attribute.prefix else attribute.leaves
+            leaves = None if attribute.prefix else attribute.compared
             order = Order(
                 attribute.type, leaves, attribute.prefix, attribute.named, attribute.pointed
             )

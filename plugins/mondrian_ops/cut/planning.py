@@ -298,7 +298,7 @@ def _routed(
     """The places, (columns, combinations), and the leaf, (combinations,), of each combination."""
     columns = {
         tree.name: pa.DictionaryArray.from_arrays(
-            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), tree.leaves
+            pa.array(codes.astype(np.int32) - 1, mask=codes == 0), tree.greatest
         )
         for tree, codes in zip(anonymizer.trees, frequencies.codes(), strict=False)
         if tree.name in plan.columns

@@ -179,7 +179,7 @@ def _generalization(
     except JobError:  # who differs from the last release hears of that first
         how = str(quasi.generalization)
     if quasi.ladder is not None:
-        return f"ladder {'/'.join(f'{width:g}' for width in quasi.ladder)}@{quasi.origin:g}"
+        return f"ladder {quasi.steps}"
     if quasi.grid is not None:
         how = f"grid {quasi.grid:g}@{quasi.origin:g}"
     elif hierarchy is not None:

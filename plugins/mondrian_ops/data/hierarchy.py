@@ -7,7 +7,7 @@ order of the attribute, then the inner nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -198,6 +198,35 @@ class Hierarchy:
                 "use wider ones"
             )
         return _laddered(values, ladder, origin, name, decimals)
+
+    @classmethod
+    def from_steps(
+        cls,
+        texts: Sequence[str],
+        steps: Sequence[Callable[[str], str]],
+        name: str,
+        top: str = _TOP,
+    ) -> Hierarchy:
+        """Distinct texts, and by step the label of each on the next level, finest first.
+
+        Texts with one label on a level have one on each level above. ``top``: the root's label.
+        """
+        labels: list[str] = []
+        parents: list[Ints] = []
+        nodes, firsts = [*texts], [*texts]  # the labels of a level, and a text below each
+        for step in (*steps, lambda _: top):
+            above: dict[str, int] = {}
+            of_nodes = list(map(step, firsts))
+            if of_nodes == nodes and parents:
+                continue
+            parents.append(np.array([above.setdefault(each, len(above)) for each in of_nodes]))
+            parents[-1] += len(labels)
+            labels += above
+            below = dict(zip(reversed(of_nodes), reversed(firsts), strict=True))
+            nodes, firsts = [*above], [below[each] for each in above]
+            if len(nodes) == 1:
+                break
+        return _layered(name, [*texts], labels, parents)
 
     @classmethod
     def flat(cls, values: Sequence[str], name: str) -> Hierarchy:

@@ -460,8 +460,7 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         raise JobError(
             f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
         )
-    if quasi.ladder is not None and not number:
-        raise JobError(f"{where} cannot use a ladder; a ladder needs numbers")
+    _check_ladder(quasi, where, number=number, has_days=has_days, ordered=ordered)
     if quasi.grid is None:
         return how
     if not (number or has_days):
@@ -471,6 +470,24 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )
     return how
+
+
+def _check_ladder(
+    quasi: QuasiIdentifier, where: str, *, number: bool, has_days: bool, ordered: bool
+) -> None:
+    """Refuse a ladder that a column cannot have; the flags say what its type is."""
+    if quasi.ladder is None:
+        return
+    kind = quasi.named_ladder
+    if not kind and not number:
+        raise JobError(
+            f"{where} cannot use a ladder of widths, which needs numbers; dates have ladders such "
+            "as month/year, texts prefix:5/3/1"
+        )
+    if kind == "calendar" and not has_days:
+        raise JobError(f"{where} cannot use {quasi.steps}, which needs dates or timestamps")
+    if kind in ("icd10", "postal", "ip") and ordered:
+        raise JobError(f"{where} cannot use {kind}, which needs text; say types: text")
 
 
 def as_list(values: pa.Array) -> pa.Array:

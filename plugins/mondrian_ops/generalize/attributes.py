@@ -286,13 +286,16 @@ class TreeAttribute(Attribute):
     ``order`` (leaves,) lists the leaves in the order of the attribute: that of the hierarchy's
     file, or of a depth-first walk (docs/algorithms.md). ``present`` counts the leaves that occur in
     the whole dataset. For a ``prefix`` the tree is the trie of the values that occur. ``named``:
-    the leaves come from a file, and may be shown; else they are values of the data.
+    the leaves come from a file, and may be shown; else they are values of the data. ``units``,
+    where leaves are units that hold several values, as months hold days: the texts of the values,
+    and the leaf that each belongs to, both ascending.
     """
 
     hierarchy: Hierarchy
     order: NDArray[np.int64]
     present: int = 0
     named: bool = True
+    units: tuple[pa.Array, Ints] | None = None
     generalization: str = field(default="hierarchy", kw_only=True)
 
     @property
@@ -310,9 +313,27 @@ class TreeAttribute(Attribute):
         """Texts of the leaves in the order of the attribute."""
         return pa.array(self.hierarchy.leaves, pa.string()).take(pa.array(self.order))
 
+    @property
+    def compared(self) -> pa.Array:
+        """Texts of the values in the order of the attribute: those of its leaves, or below them."""
+        return self.leaves if self.units is None else self.units[0]
+
+    @cached_property
+    def greatest(self) -> pa.Array:
+        """Text of the greatest value below each leaf, in the order of the attribute."""
+        if self.units is None:
+            return self.leaves
+        texts, leaf_of = self.units
+        return texts.take(
+            pa.array(np.searchsorted(leaf_of, np.arange(len(self.order)), "right") - 1)
+        )
+
     def encode(self, column: Column) -> Encoded:
         leaves = self.leaves
-        codes, unknown = encode_known(indexed(column).mapped(self.texts), leaves)
+        codes, unknown = encode_known(indexed(column).mapped(self.texts), self.compared)
+        if self.units is not None:
+            leaf_of = np.concatenate([[0], self.units[1] + 1])
+            codes = look_up(leaf_of.astype(code_dtype(len(leaves) + 1)), codes)
         if unknown:
             form = example_text(self.type, self.pointed)
             empty = pa.scalar("", pa.string()) in indexed(column).mapped(self.texts).values
@@ -327,7 +348,7 @@ class TreeAttribute(Attribute):
             domain=float(count),
             present=float(self.present),
             step=np.concatenate([[0.0], step, [0.0]]),
-            values=leaves,
+            values=self.greatest,
         )
 
     def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import positions
 from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.ladders import finest_units, named_ladder
 from mondrian_ops.data.profile import Hierarchies, Profile, generalization_of
 from mondrian_ops.data.values import text_of
 from mondrian_ops.errors import JobError
@@ -49,38 +50,51 @@ def _attribute(
     name, type_ = quasi.name, profile.types[quasi.name]
     domain = profile.domains[name]
     how, pointed = generalization_of(quasi, type_), name in profile.pointed
-    match how:
-        case "interval" if job.recodes_globally:
-            line = positions(domain, name) if len(domain) else np.zeros(1)
-            hierarchy = Hierarchy.from_order(_texts(domain, pointed), line, name)
-        case "set" if job.recodes_globally:
-            hierarchy = _readable(Hierarchy.flat(_texts(domain, pointed), name))
-        case "interval":
-            cells = _cells(profile, quasi)
-            low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
-            if cells is not None and len(domain):
-                starts, stops = cells.ends(cells.of(domain, name), low, high)
-                low, high = float(starts[0]), float(stops[1])
-            bounds = job.interval_style == "bounds"
-            return IntervalAttribute(name, type_, low, high, cells, bounds, pointed=pointed)
-        case "set":
-            return SetAttribute(name, type_, domain, pointed=pointed)
-        case "prefix":
-            hierarchy = _readable(Hierarchy.from_prefixes(_texts(domain, pointed), name))
-        case _ if quasi.ladder is not None:
-            values = _line(domain, name) if len(domain) else np.zeros(1)
-            hierarchy = Hierarchy.from_ladder(values, quasi.ladder, quasi.origin, name)
-            if len(domain):
-                leaves = _texts(domain, pointed)
-                hierarchy = _labelled(replace(hierarchy, leaves=leaves), leaves)
+    if how == "interval" and not job.recodes_globally:
+        cells = _cells(profile, quasi)
+        low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
+        if cells is not None and len(domain):
+            starts, stops = cells.ends(cells.of(domain, name), low, high)
+            low, high = float(starts[0]), float(stops[1])
+        bounds = job.interval_style == "bounds"
+        return IntervalAttribute(name, type_, low, high, cells, bounds, pointed=pointed)
+    if how == "set" and not job.recodes_globally:
+        return SetAttribute(name, type_, domain, pointed=pointed)
+    hierarchy = _tree(quasi, how, domain, pointed) or hierarchy
     if hierarchy is None:
         raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
-    count = len(hierarchy.leaves)
+    count, units = len(hierarchy.leaves), None
+    if quasi.named_ladder == "calendar" and len(domain):
+        texts = _texts(domain, pointed)
+        place = {unit: at for at, unit in enumerate(hierarchy.leaves)}
+        leaf_of = np.array([place[unit] for unit in finest_units(quasi, texts)], np.int64)
+        units = pa.array(texts, pa.string()), leaf_of
     order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(count)
     named = quasi.hierarchy is not None
+    present = len(domain) if units is None else count
     return TreeAttribute(
-        name, type_, hierarchy, order, len(domain), named, generalization=how, pointed=pointed
+        name, type_, hierarchy, order, present, named, units, generalization=how, pointed=pointed
     )
+
+
+def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> Hierarchy | None:
+    """The tree over the values of a column that has none from a file."""
+    name, texts = quasi.name, _texts(domain, pointed)
+    if how == "interval":
+        line = positions(domain, name) if len(domain) else np.zeros(1)
+        return Hierarchy.from_order(texts, line, name)
+    if how == "set" or (quasi.named_ladder and not len(domain)):
+        return _readable(Hierarchy.flat(texts, name))
+    if how == "prefix":
+        steps = named_ladder(quasi, texts) if quasi.ladder else None
+        return _readable(steps or Hierarchy.from_prefixes(texts, name))
+    if quasi.named_ladder:
+        return named_ladder(quasi, texts)
+    if not quasi.widths:
+        return None
+    values = _line(domain, name) if len(domain) else np.zeros(1)
+    hierarchy = Hierarchy.from_ladder(values, quasi.widths, quasi.origin, name)
+    return _labelled(replace(hierarchy, leaves=texts), texts) if len(domain) else hierarchy
 
 
 def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:

@@ -118,7 +118,7 @@ def generalized_by(
         if quasi.grid is not None:
             text = f"grid {quasi.grid:g}@{quasi.origin:g}"
         elif quasi.ladder is not None:
-            text = f"ladder {'/'.join(f'{width:g}' for width in quasi.ladder)}@{quasi.origin:g}"
+            text = f"ladder {quasi.steps}"
         elif quasi.name in hierarchies:
             text += f" {_digest(hierarchies[quasi.name])}"
         texts[quasi.name] = text

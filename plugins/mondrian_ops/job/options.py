@@ -156,7 +156,7 @@ def _annotated(hint: Any) -> dict[str, Any]:
         elif origin is Literal:
             described["words"] = get_args(part)
         elif origin is tuple:
-            described |= {"shape": "list", "kind": get_args(part)[0]}
+            described |= {**_annotated(get_args(part)[0]), "shape": "list"}
         elif origin is Mapping:
             words = get_args(part)[1]
             described |= {"shape": "mapping", "kind": str}
@@ -308,7 +308,9 @@ def wrong(path: str, problem: str) -> JobError:
 def expected(option: Option) -> str:
     """What a number may be: ``a whole number of at least 2``, ``a share from 0 to 1``."""
     noun = option.noun or ("a whole number" if option.kind is int else "a number")
-    return noun + _bounds(option) + "".join(f" or `{word}`" for word in option.words)
+    words = ", ".join(f"`{word}`" for word in option.words)
+    either = "" if not words else " or " if len(option.words) == 1 else " or one of "
+    return noun + _bounds(option) + either + words
 
 
 def _bounds(option: Option) -> str:

@@ -8,6 +8,8 @@ or a short form, which the trigger form and ``--set`` take:
 ``zip=prefix``                        a generalization by name
 ``country=hierarchy:countries.csv``   a hierarchy read from a file
 ``age=ladder:5/10/20@16``             a ladder of intervals, counted from the origin 16 (else 0)
+``visit=ladder:month/year``           units of the calendar, or another ladder by its name
+``zip=prefix:5/3/1``                  prefixes of so many characters
 ``age=grid:5@16``                     intervals widened to a grid of step 5 from the origin 16
 ====================================  =====================================================
 
@@ -27,11 +29,20 @@ from mondrian_ops.job.options import Options, option, shown, wrong
 from mondrian_ops.late_methods import dataclass
 
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
+Step = Literal[
+    "day", "week", "month", "quarter", "year", "decade", "calendar", "icd10", "postal", "ip"
+]
 
 _SHORT_FORMS = (
-    "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, "
-    "NAME=ladder:5/10/20@ORIGIN or NAME=grid:STEP@ORIGIN"
+    "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, NAME=prefix:5/3/1, "
+    "NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year or NAME=grid:STEP@ORIGIN"
 )
+_UNITS = ("day", "week", "month", "quarter", "year", "decade")
+_CALENDAR = ("day", "month", "quarter", "year", "decade")
+CALENDAR = (*_UNITS, "calendar")
+"""The steps of ladders of dates."""
+_OF_PREFIXES = ("postal", "ip")
+_LISTED = ", ".join(_UNITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +70,32 @@ class QuasiIdentifier(Options):
         only_with={"generalization": ("hierarchy",)},
         examples=("countries.csv",),
     )
-    ladder: tuple[float, ...] | None = option(
+    ladder: tuple[float | Step, ...] | None = option(
         None,
-        text="A hierarchy of intervals instead of a file: the widths of its levels, finest first. "
-        "Each width is a multiple of the one before.",
+        text="A hierarchy without a file. Of numbers: the widths of intervals, finest first, each "
+        "a multiple of the one before. Of dates and timestamps: units of the calendar, finest "
+        "first; nothing finer is published. Of texts: a name, or with `prefix` numbers of "
+        "characters, longest first.",
+        choices={
+            "day": "`2024-05-01`",
+            "week": "`2024-W18`, a week of ISO 8601; only above `day`, for no weeks make a month",
+            "month": "`2024-05`",
+            "quarter": "`2024-Q2`",
+            "year": "`2024`",
+            "decade": "`2020s`",
+            "calendar": "all of these but weeks",
+            "icd10": "codes of ICD-10, such as `E11.9`: category `E11`, block `E10-E14`, chapter "
+            "`E00-E90`",
+            "postal": "prefixes of postal codes: `SW1A 1AA`, `SW1A****`, `SW******`",
+            "ip": "prefixes of IP addresses: networks of 24, 16 and 8 bits, of IPv6 of 64, 48, 32 "
+            "and 16",
+        },
         noun="a width",
         above=0,
         limit="hierarchy_levels",
-        only_with={"generalization": ("hierarchy",)},
-        examples=((5, 10, 20),),
+        only_with={"generalization": ("hierarchy", "prefix")},
+        see="[Ladders](#write-a-ladder)",
+        examples=((5, 10, 20), ("month", "year")),
     )
     origin: float = option(
         0, text="Where a ladder or a grid starts. For dates: a day counted from 1970-01-01."
@@ -95,7 +123,8 @@ class QuasiIdentifier(Options):
         widths = [step for step in steps.split("/") if step.strip()]
         forms: Mapping[str, Mapping[str, object]] = {
             "hierarchy": {"generalization": "hierarchy", "hierarchy": argument},
-            "ladder": {"generalization": "hierarchy", "ladder": widths, "origin": origin},
+            "ladder": {"ladder": widths, "origin": origin},
+            "prefix": {"generalization": "prefix", "ladder": widths, "origin": origin},
             "grid": {"generalization": "interval", "grid": steps, "origin": origin},
         }
         if argument and word in forms:
@@ -107,11 +136,36 @@ class QuasiIdentifier(Options):
         hint = "" if hint.endswith(f"{word!r}?)") else hint
         raise wrong(path, f"{shown(text)} is no short form{hint}; write {_SHORT_FORMS}")
 
+    @property
+    def named_ladder(self) -> str:
+        """What its ladder is made of, if not of widths: ``calendar``, ``lengths``, or a name."""
+        first = self.ladder[0] if self.ladder else None
+        if not isinstance(first, str):
+            return "lengths" if first is not None and self.generalization == "prefix" else ""
+        return "calendar" if first in CALENDAR else first
+
+    @property
+    def widths(self) -> tuple[float, ...]:
+        """The widths or lengths of its ladder, if it has some."""
+        return tuple(step for step in self.ladder or () if not isinstance(step, str))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units of its ladder, finest first."""
+        named = tuple(step for step in self.ladder or () if isinstance(step, str))
+        return _CALENDAR if named == ("calendar",) else named
+
+    @property
+    def steps(self) -> str:
+        """Its ladder as in the short form, ``5/10@16``."""
+        listed = (step if isinstance(step, str) else f"{step:g}" for step in self.ladder or ())
+        return "/".join(listed) + ("" if self.named_ladder else f"@{self.origin:g}")
+
     def completed(self) -> Self:
         """The same with its generalization, where a hierarchy, ladder or grid implies one."""
         implied: Generalization | None = None
         if self.hierarchy is not None or self.ladder is not None:
-            implied = "hierarchy"
+            implied = "prefix" if self.named_ladder in _OF_PREFIXES else "hierarchy"
         elif self.grid is not None:
             implied = "interval"
         return replace(self, generalization=self.generalization or implied)
@@ -120,11 +174,13 @@ class QuasiIdentifier(Options):
         """Raise JobError where the options, which are at ``path``, contradict each other."""
         if self.generalization == "hierarchy":
             self._check_one_tree(path)
-        if self.origin and self.grid is None and self.ladder is None:
+        if self.named_ladder:
+            self._check_named(path)
+        if self.origin and self.grid is None and (self.ladder is None or self.named_ladder):
             raise wrong(
                 f"{path}.origin",
-                "applies only to a ladder or a grid, whose start it sets; add one of them, "
-                "or remove origin",
+                "applies only to a ladder of widths or a grid, whose start it sets; add one of "
+                "them, or remove origin",
             )
 
     def _check_one_tree(self, path: str) -> None:
@@ -136,10 +192,41 @@ class QuasiIdentifier(Options):
             )
         if self.hierarchy is not None and self.ladder is not None:
             raise wrong(f"{path}.ladder", "replaces a hierarchy file; remove one of the two")
-        for at, (fine, coarse) in enumerate(pairwise(self.ladder or ()), start=1):
+        widths = () if self.named_ladder else self.widths
+        if not self.named_ladder and len(widths) < len(self.ladder or ()):
+            raise wrong(f"{path}.ladder", "is of widths or of names, not of both; remove the names")
+        for at, (fine, coarse) in enumerate(pairwise(widths), start=1):
             if coarse <= fine or Fraction(str(coarse)) % Fraction(str(fine)):
                 raise wrong(
                     f"{path}.ladder[{at}]",
                     f"{coarse} is not a larger multiple of the width before it, {fine}; "
                     "intervals must nest, such as [5, 10, 20]",
                 )
+
+    def _check_named(self, path: str) -> None:
+        where, steps = f"{path}.ladder", self.ladder or ()
+        words = [step for step in steps if isinstance(step, str)]
+        if self.named_ladder == "lengths":
+            falls = all(a > b for a, b in pairwise(self.widths))
+            if words or not falls or any(width % 1 for width in self.widths):
+                raise wrong(
+                    where,
+                    "of a prefix is of whole numbers of characters, longest first, such as "
+                    "[5, 3, 1], or one of postal, ip",
+                )
+            return
+        is_prefix = self.named_ladder in _OF_PREFIXES
+        if is_prefix != (self.generalization == "prefix"):
+            way = "prefix" if is_prefix else "hierarchy"
+            raise wrong(where, f"{steps[0]} needs generalization: {way}; change one of them")
+        if alone := [word for word in words if word not in _UNITS]:
+            if len(steps) > 1:
+                raise wrong(where, f"{alone[0]} stands alone; remove the other steps")
+            return
+        places = [_UNITS.index(word) for word in words]
+        if len(words) < len(steps) or places != sorted({*places}):
+            raise wrong(where, f"names units of the calendar once, in this order: {_LISTED}")
+        if "week" in words and words[-1] != "week":
+            raise wrong(
+                where, f"weeks are no parts of a {words[-1]}; leave out week, or end with it"
+            )

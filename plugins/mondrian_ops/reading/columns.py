@@ -17,6 +17,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
 from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 from mondrian_ops.verify.scales import LABELS_OF_INTERVALS, flags
+from mondrian_ops.verify.spans import days_of
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -55,6 +56,26 @@ class Intervals:
         if whole:
             lows, highs = _within(lows, highs, flags(pc.equal(close, ")")))
         return cls(lows.take(row), highs.take(row), flags(hidden)[row])
+
+    @classmethod
+    def of_calendar(cls, name: str, labels: pa.ChunkedArray) -> Intervals:
+        """The days that units of the calendar have, ``2024-Q2``.
+
+        Raises InputError where a label is none.
+        """
+        texts, row = _encoded(labels)
+        hidden = flags(pc.equal(texts, HIDDEN))
+        try:
+            ends = [
+                days_of(text) for text in texts.filter(pa.array(~hidden)).drop_null().to_pylist()
+            ]
+            days = pa.array(ends, pa.list_(pa.string(), 2)).flatten().cast(pa.date32())
+        except (ValueError, pa.ArrowInvalid):
+            raise _no_intervals(name) from None
+        place = np.cumsum(~hidden & flags(texts.is_valid())) - 1
+        shown = pa.array(place, mask=hidden | ~flags(texts.is_valid())).take(row)
+        low, high = (days[at::2].take(shown) for at in (0, 1))
+        return cls(low, high, hidden[row])
 
     @classmethod
     def of_bounds(
@@ -190,7 +211,11 @@ def _typed(name: str, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array
             return low.cast(type_), high.cast(type_)
         except pa.ArrowInvalid:
             continue
-    raise InputError(
+    raise _no_intervals(name)
+
+
+def _no_intervals(name: str) -> InputError:
+    return InputError(
         f"column {name!r}: its labels are no intervals of numbers, dates or timestamps; leave it "
         "out, or read the release's files as they are"
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mondrian_ops import publish, stores
 from mondrian_ops.errors import InputError, did_you_mean
+from mondrian_ops.job.quasi_identifier import CALENDAR
 from mondrian_ops.reading.columns import Categories, Intervals
 
 Form = Literal["midpoint", "bounds", "sets", "weights", "sample"]
@@ -135,7 +136,11 @@ class _Reader:
         if name not in table.column_names:
             low, high = table[f"{name}_min"], table[f"{name}_max"]
             return self._interval(name, Intervals.of_bounds(low, high, whole, "grid" in options))
-        if how == "interval" or "ladder" in options:
+        ladder = next(iter(options.get("ladder", ())), None)
+        if how == "hierarchy" and isinstance(ladder, str) and ladder in CALENDAR:
+            return self._interval(name, Intervals.of_calendar(name, table[name]))
+        is_widths = how == "hierarchy" and ladder is not None and not isinstance(ladder, str)
+        if how == "interval" or is_widths:
             return self._interval(name, Intervals.of_labels(name, table[name], whole))
         if self._form in ("midpoint", "bounds"):
             return {name: _plain(table[name])}

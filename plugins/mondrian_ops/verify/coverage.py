@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.verify import spans
 from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 
 Ints = NDArray[np.int64]
@@ -107,7 +108,7 @@ def coverage(
         texts = encoded.dictionary.to_pylist()
         found = _of_texts(quasi, texts, values, tree)
         found.published = encoded.indices.to_numpy().astype(np.int64)
-    except (pa.ArrowException, KeyError):
+    except (pa.ArrowException, KeyError, ValueError):
         raise InputError(
             f"column {name!r}: its published values cannot be read as generalized {values.type}"
         ) from None
@@ -134,8 +135,11 @@ def _of_texts(
     quasi: QuasiIdentifier, texts: list[str | None], values: pa.Array, tree: Hierarchy | None
 ) -> Coverage:
     kind = quasi.generalization
+    if quasi.named_ladder in spans.KINDS:
+        return _Texts(texts, _spans(values.cast(pa.string()), texts, quasi.named_ladder))
     is_text = any(is_one(values.type) for is_one in _TEXTS)
-    if quasi.ladder is not None or kind == "interval" or (kind is None and not is_text):
+    is_widths = quasi.widths and kind != "prefix"
+    if is_widths or kind == "interval" or (kind is None and not is_text):
         least, greatest, open_ = _read(texts, values.type)
         missing = np.array([text is None for text in texts], np.bool_)
         all_ = np.array([text == _ANY for text in texts], np.bool_)
@@ -216,6 +220,18 @@ def _nodes(own: Sequence[str | None], tree: Hierarchy) -> list[Iterable[str | No
         while node >= 0 and (node := parent[node]) >= 0:
             labels.append(tree.labels[node])
         found.append(labels)
+    return found
+
+
+def _spans(own: pa.Array, texts: Sequence[str | None], kind: str) -> Sequence[Iterable[str | None]]:
+    keys = np.array([spans.key_of(text or "", kind) for text in own.to_pylist()])
+    found: list[list[str | None]] = [[None] if text is None else [] for text in own.to_pylist()]
+    for text in texts:
+        if text is None or text == _ANY:
+            continue
+        first, last = spans.KINDS[kind](text)
+        for value in np.flatnonzero((first <= keys) & (keys <= last)).tolist():
+            found[value].append(text)
     return found
 
 

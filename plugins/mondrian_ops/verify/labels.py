@@ -27,6 +27,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.verify import spans
 from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 from mondrian_ops.verify.scales import (
     BoundedScale,
@@ -117,7 +118,7 @@ def labels_of_job(
         name = quasi.name
         of_texts = {**domains, name: written(domains[name], True)} if name in pointed else domains
         how = _generalization(quasi, plain(types[name]))
-        read_as = domains if how == "interval" or quasi.ladder is not None else of_texts
+        read_as = domains if how == "interval" or quasi.widths else of_texts
         labels[name] = _labels_of(quasi, job, types, read_as, boundaries, hierarchies)
         labels[name].pointed = name in pointed
     return labels
@@ -148,8 +149,10 @@ def _labels_of(
         return PrefixLabels(name, domain)
     if how == "set":
         return SetLabels(name, domain)
-    if quasi.ladder is not None:
-        return IntervalLabels(name, LadderScale(type_, domain, quasi.ladder[-1], quasi.origin))
+    if quasi.named_ladder:
+        return SpanLabels(name, domain, quasi.named_ladder)
+    if quasi.widths:
+        return IntervalLabels(name, LadderScale(type_, domain, quasi.widths[-1], quasi.origin))
     return TreeLabels(name, hierarchies[name])
 
 
@@ -304,6 +307,68 @@ class TreeLabels(PublishedLabels):
         if ((number == none) & ~missing & ~star).any():
             raise self._unread()
         return number, missing, star
+
+
+class SpanLabels(PublishedLabels):
+    """Reads units of the calendar, ``2024-Q2``, and codes of ICD-10, ``E10-E14`` and ``E11``.
+
+    ``domain``: the values that occur in the dataset, ascending.
+    """
+
+    def __init__(self, name: str, domain: pa.Array, kind: str) -> None:
+        super().__init__(name)
+        self._kind = kind
+        texts = written(domain).to_pylist()
+        self._sorted, self._single = sorted({*map(self._key, texts)}), {*texts}
+
+    def covers(
+        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
+    ) -> Flags:
+        known, missing, star = self._spans(labels)
+        keys = [text and self._key(text) for text in written(values, self.pointed).to_pylist()]
+        is_missing = nulls(values)[value_of]
+        inside = np.array(
+            [
+                (span := known[label]) is not None
+                and (key := keys[value]) is not None
+                and span[0] <= key <= span[1]
+                for label, value in zip(label_of.tolist(), value_of.tolist(), strict=True)
+            ],
+            bool,
+        )
+        return star[label_of] | np.where(missing[label_of], is_missing, inside)
+
+    def losses(self, labels: Sequence[pa.Array]) -> Losses:
+        known, missing, star = self._spans(labels)
+        count, keys = len(self._sorted), self._sorted
+        under = np.array(
+            [0 if s is None else bisect_right(keys, s[1]) - bisect_left(keys, s[0]) for s in known]
+        )
+        if (under[~missing & ~star] == 0).any():
+            raise self._unread()
+        ncp = np.where(under > 1, under / max(1, count), 0.0)
+        lm = np.where(missing, 0.0, (under - 1) / max(1, count - 1))
+        ncp[star] = lm[star] = 1.0
+        single = [text in self._single for text in written(labels[0]).to_pylist()]
+        return Losses(ncp, lm, missing | ((under == 1) & single), star)
+
+    def _key(self, text: str) -> str:
+        return spans.key_of(text, self._kind)
+
+    def _spans(
+        self, labels: Sequence[pa.Array]
+    ) -> tuple[list[tuple[str, str] | None], Flags, Flags]:
+        """The first and the last key of each label, None of the missing one and of star."""
+        texts = written(labels[0])
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
+        try:
+            known = [
+                None if text is None or text == _STAR else spans.KINDS[self._kind](text)
+                for text in texts.to_pylist()
+            ]
+        except ValueError:
+            raise self._unread() from None
+        return known, missing, star
 
 
 class PrefixLabels(PublishedLabels):

@@ -136,3 +136,24 @@ def test_a_folder_without_the_report_of_a_release_is_none(tmp_path: Path) -> Non
     (tmp_path / "_report.json").write_text('{"of": "another program"}')
     with pytest.raises(InputError, match=r"no _report\.json"):
         read_release(tmp_path)
+
+
+def test_units_of_the_calendar_are_the_days_between_their_ends(tmp_path: Path) -> None:
+    draw = np.random.default_rng(5)
+    born = pa.array(draw.integers(15_000, 17_000, ROWS), pa.int32()).cast(pa.date32())
+    rows = people().append_column("born", born)
+    pq.write_table(rows, tmp_path / "people.parquet")
+    job = {"input": str(tmp_path / "people.parquet"), "output": str(tmp_path / "out"), "k": 4}
+    job |= {"quasi_identifiers": ["born=ladder:month/year", "town=set"]}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    pipeline.run(pipeline.load_job(tmp_path / "job.json"))
+    read = read_release(tmp_path / "out", "bounds", kind="arrow", columns=["born"])
+    lengths = {
+        (high - low).days + 1
+        for low, high in zip(*(read[name].to_pylist() for name in read.column_names), strict=True)
+    }
+    assert lengths <= {28, 29, 30, 31, 365, 366}
+    assert lengths & {365, 366}
+    drawn = read_release(tmp_path / "out", "sample", kind="arrow", columns=["born"], seed=1)
+    pairs = zip(drawn["born"].to_pylist(), read["born_min"].to_pylist(), strict=True)
+    assert all(low <= day for day, low in pairs)
