@@ -27,6 +27,8 @@ def use_connections() -> None:
 def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | None:
     """The options of a connection for the store of this name; ``conn_id`` None: the default one.
 
+    A catalog is a store in this: ``iceberg``, and its name is that of the connection.
+
     HDFS and S3 take them from their providers' hooks, the others from the connection's fields
     (:meth:`mondrian_ops.stores.remote.RemoteStore.from_connection`). None if there is no
     such connection.
@@ -34,17 +36,26 @@ def connection_options(kind: str, conn_id: str | None) -> Mapping[str, Any] | No
     Raises:
         InputError: the connection lacks something, or its provider is not installed.
     """
-    store = remote_store(kind)
-    name = conn_id or store.default_connection
+    store = None if kind == "iceberg" else remote_store(kind)
+    name = conn_id if store is None else conn_id or store.default_connection
     if not name:
         return None
     try:
         connection = BaseHook.get_connection(name)
     except AirflowNotFoundException:
         return None
+    if store is None:
+        return _catalog_properties(connection)
     if kind == "hdfs":
         return _hdfs_options(connection)
     return _s3_options(connection) if kind == "s3" else store.from_connection(connection)
+
+
+def _catalog_properties(connection: Connection) -> dict[str, Any]:
+    """As the Iceberg provider's hook: the catalog's URI as host, OAuth's client as login."""
+    extra = connection.extra_dejson
+    credential = f"{connection.login}:{connection.password}" if connection.login else None
+    return {**extra, **_present(uri=connection.host, credential=credential)}
 
 
 def _hdfs_options(connection: Connection) -> dict[str, Any]:

@@ -44,10 +44,11 @@ class JobOptions(WithCriteria):
     """
 
     input: str | None = option(
-        text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV.",
+        text="The data: the path or URL of a file, a directory or a glob; Parquet or CSV. Or a "
+        "table: `iceberg://CATALOG/NAMESPACE.TABLE`.",
         details="All files have the same columns and types.",
-        see="[files](#which-files-are-read), [URLs](deploy.md#name-files-on-hdfs-and-s3), "
-        "[limits](security.md#raise-or-lower-a-limit)",
+        see="[files](#which-files-are-read), [tables](#read-a-table), "
+        "[URLs](deploy.md#name-files-on-hdfs-and-s3), [limits](security.md#raise-or-lower-a-limit)",
         examples=("data/people.parquet",),
     )
     output: str | None = option(

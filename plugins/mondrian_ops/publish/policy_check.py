@@ -14,7 +14,7 @@ from mondrian_ops.errors import JobError
 from mondrian_ops.job.policy import Arrival, Policy, Required, misused, short, shortfalls
 from mondrian_ops.publish.workdir import WorkDir
 from mondrian_ops.stores import access_policy, policies
-from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.locations import is_of_table, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,14 +64,20 @@ def check_source(job: Job, source: Table) -> None:
     if known is None:
         return
     held, inputs = {policy.name for policy in policies.policies_of(job)}, policies.inputs_of(known)
+    of_catalog = is_of_table(source.url)  # which decides where the files of its tables lie
     for place in source.locations:
         names = [policy.name for policy in policies.met(inputs, place)]
-        if not names and known.unmatched == "refuse":
+        if not names and known.unmatched == "refuse" and not of_catalog:
             raise policies.unmatched(place)
         if not held.issuperset(names):
             raise JobError(
                 f"input: {shown(place)} leads to a location of a policy that {shown(source.url)} "
-                "does not match; give that location as the input"
+                "does not match; "
+                + (
+                    "have an administrator add the table to the inputs of that policy"
+                    if of_catalog
+                    else "give that location as the input"
+                )
             )
     check_columns(job, source.schema)
 

@@ -1,8 +1,8 @@
-"""What a location says, be it a store's or a table's that another package opens.
+"""What a location says, be it a store's or that of a table with a scheme of its own.
 
-A package registers a scheme of tables in the entry points' group ``mondrian_ops.tables``: the name
-of the entry point is the scheme, its object a subclass of :class:`mondrian_ops.tables.table.Table`.
-A store's scheme cannot be taken over.
+Besides :data:`CATALOGS`, a package registers a scheme of tables in the entry points' group
+``mondrian_ops.tables``: the name of the entry point is the scheme, its object a subclass of
+:class:`mondrian_ops.tables.table.Table`. A store's scheme cannot be taken over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mondrian_ops.added import Group
 from mondrian_ops.errors import InputError
-from mondrian_ops.stores.store import Place, find_store, scheme_of, store_of
+from mondrian_ops.stores.store import CATALOGS, Place, find_store, scheme_of, store_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -21,12 +21,31 @@ GROUP = "mondrian_ops.tables"
 """The group of the entry points by which other packages add kinds of tables."""
 TABLES = Group(GROUP, "kind of tables", InputError, "://")
 
-_OF_TABLES = Place()
+
+class _Catalogs(Place):
+    """The tables of catalogs: ``iceberg://CATALOG/NAMESPACE.TABLE@TIME``.
+
+    A namespace is to its tables what a folder is to its files. Whatever time follows the @, the
+    rows are those of one table, so policies and access are the same.
+    """
+
+    def parts(self, url: str) -> tuple[str, str]:
+        base, path = super().parts(url)
+        return base, path.partition("@")[0].replace(".", "/")
+
+    def lineage_name(self, url: str) -> tuple[str, str]:
+        base, path = self.parts(url)
+        return base, path.strip("/").replace("/", ".")
+
+
+_OF_TABLES, _OF_CATALOGS = Place(), _Catalogs()
 
 
 def place_of(url: str) -> Place:
     """What the URLs of this scheme say; raises InputError for a scheme that is not available."""
-    return store_of(url) if opener_of(url) is None else _OF_TABLES
+    if opener_of(url) is None:
+        return store_of(url)
+    return _OF_CATALOGS if scheme_of(url) in CATALOGS else _OF_TABLES
 
 
 def opener_of(url: str) -> EntryPoint | None:
@@ -40,4 +59,8 @@ def opener_of(url: str) -> EntryPoint | None:
 
 @cache
 def _opener(scheme: str) -> EntryPoint | None:
-    return TABLES.entry(scheme)
+    if scheme not in CATALOGS:
+        return TABLES.entry(scheme)
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(scheme, CATALOGS[scheme], GROUP)

@@ -46,6 +46,9 @@ _OURS = {
     "abfss": "mondrian_ops.stores.azure:AzureStore",
 }
 
+CATALOGS = {"iceberg": "mondrian_ops.tables.iceberg:IcebergTable"}
+"""The schemes of catalogs, which know the files of their tables, and what opens a table there."""
+
 
 @dataclass(frozen=True)
 class FileInfo:

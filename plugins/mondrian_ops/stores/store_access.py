@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mondrian_ops.errors import InputError
-from mondrian_ops.stores.store import find_store, store_of
+from mondrian_ops.stores.store import CATALOGS, find_store, store_of
 
 if TYPE_CHECKING:
     import pyarrow.fs as pa_fs
@@ -64,7 +64,8 @@ def options_of(urls: Iterable[str]) -> dict[str, Any]:
     bases = set()
     for url in urls:
         scheme, mark, rest = url.partition("://")
-        if mark and scheme.lower() != "file" and find_store(scheme):
+        is_remote = scheme.lower() in CATALOGS or find_store(scheme) is not None
+        if mark and scheme.lower() != "file" and is_remote:
             bases.add(f"{scheme.lower()}://{rest.partition('/')[0]}")
     return {base: dict(options(base)) for base in sorted(bases)}
 
@@ -80,7 +81,20 @@ def options(base: str) -> Options:
     Raises:
         InputError: the URL, the connections and the environment do not tell how to reach it.
     """
-    return _given[base] if base in _given else _remote(base).options(base)
+    if base in _given:
+        return _given[base]
+    scheme, _, name = base.partition("://")
+    return _of_catalog(name) if scheme in CATALOGS else _remote(base).options(base)
+
+
+def _of_catalog(name: str) -> Options:
+    """The properties of an Iceberg catalog: of the connection, or of PyIceberg's own settings."""
+    found = looked_up("iceberg", name)
+    if found is not None:
+        return found
+    from pyiceberg.utils.config import Config
+
+    return Config().get_catalog_config(name) or {}
 
 
 def connected(base: str) -> pa_fs.FileSystem:

@@ -142,7 +142,7 @@ def inspect(files: Sequence[str], footers: Iterator[_Footer] | None = None) -> I
             for field in found.declared
             if field.name in declared and field.equals(declared[field.name], check_metadata=True)
         ]
-    return found._replace(schema=_common(first)) if is_mixed else found
+    return found._replace(schema=common(first)) if is_mixed else found
 
 
 def _footer(path: str) -> _Footer:
@@ -180,7 +180,7 @@ def footers_and_rows(
                 schema, groups = _footer_of(path, reader)
                 yield schema, groups
                 if latest is None:
-                    plain = _common(plain_schema(schema))
+                    plain = common(plain_schema(schema))
                     target = pa.schema([plain.field(name) for name in columns(schema)])
                     names = tuple(target.names)
                 if latest is None or not schema.equals(latest):
@@ -192,7 +192,7 @@ def footers_and_rows(
                 for batch in reader.iter_batches(
                     batch_rows, range(len(groups)), leaves.places, use_threads=is_large
                 ):
-                    take(path, _conform(batch, target))
+                    take(path, conform(batch, target))
         except Exception:
             with readable(path):
                 raise
@@ -233,7 +233,7 @@ def batches(
                 file = _file_in(stream, path, read_dictionary=encoded, metadata=file.metadata)
             raw = _all_rows(path, stream, file, columns, batch_rows, chosen)
         for batch in raw:
-            yield _conform(batch, target)
+            yield conform(batch, target)
 
 
 def _dictionary_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[str]:
@@ -294,7 +294,7 @@ def _filtered_rows(
             row_groups = [group.id for group in _in_reach(fragment, keep).row_groups]
         target = pa.schema([plain.field(name) for name in read])
         for batch in _all_rows(path, stream, file, read, batch_rows, row_groups):
-            yield _conform(batch, target).filter(keep).select(list(columns))
+            yield conform(batch, target).filter(keep).select(list(columns))
         return
     scanner = fragment.scanner(
         columns=list(columns),
@@ -354,10 +354,11 @@ def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_
 
 def in_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch in plain types."""
-    return _conform(batch, plain_schema(batch.schema))
+    return conform(batch, plain_schema(batch.schema))
 
 
-def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The batch with the columns of a schema, in its types."""
     if batch.schema.equals(target, check_metadata=True):
         return batch
     if not target.names:  # built anew, a batch without columns would have no rows
@@ -369,7 +370,8 @@ def _conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def _common(schema: pa.Schema) -> pa.Schema:
+def common(schema: pa.Schema) -> pa.Schema:
+    """The columns in types that do not depend on how a writer stores text."""
     return pa.schema([pa.field(field.name, _common_type(field.type)) for field in schema])
 
 

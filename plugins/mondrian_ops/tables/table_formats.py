@@ -48,10 +48,12 @@ def refuse_tables_above(directories: Iterable[str]) -> None:
 
 
 def _refused(directory: str, kind: str, mark: str) -> InputError:
+    name_it = "give the table by its catalog, iceberg://CATALOG/NAMESPACE.TABLE, or "
     return InputError(
         f"{shown(directory)}: is a table of {kind}, for it holds {mark}, and its files also have "
-        "rows that were removed or replaced; write a snapshot of the table as Parquet files into a "
-        "directory outside it, for example with Spark or DuckDB, and give that as `input`"
+        f"rows that were removed or replaced; {name_it if kind == 'Iceberg' else ''}write a "
+        "snapshot of the table as Parquet files into a directory outside it, for example with "
+        "Spark or DuckDB, and give that as `input`"
     )
 
 

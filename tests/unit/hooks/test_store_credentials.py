@@ -46,6 +46,19 @@ def test_hdfs_behind_a_gateway_over_https(monkeypatch):
     }
 
 
+def test_an_iceberg_catalog_by_its_fields(monkeypatch):
+    extra = {"type": "rest", "warehouse": "prod"}
+    fields = {"host": "https://catalog:8181", "login": "client", "password": "secret"}
+    connection(monkeypatch, "lake", conn_type="iceberg", extra=extra, **fields)
+    assert connection_options("iceberg", "lake") == {
+        "type": "rest",
+        "warehouse": "prod",
+        "uri": "https://catalog:8181",
+        "credential": "client:secret",
+    }
+    assert connection_options("iceberg", "sea") is None
+
+
 def test_s3_by_its_fields(monkeypatch):
     extra = {
         "endpoint_url": "http://minio:9000",

@@ -1,0 +1,239 @@
+"""A snapshot of an Iceberg table: ``iceberg://CATALOG/NAMESPACE.TABLE``, perhaps with ``@TIME``.
+
+PyIceberg reads the table, with its deletes, its partitions and the columns that were renamed or
+added since a file was written. The snapshot that is current when a run begins is the one that all
+its tasks read, whatever is committed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from mondrian_ops.data.column_types import declared_fields, plain_schema
+from mondrian_ops.errors import InputError
+from mondrian_ops.late_methods import dataclass
+from mondrian_ops.stores import store_access
+from mondrian_ops.stores.locations import shown
+from mondrian_ops.stores.store import URL
+from mondrian_ops.tables.parquet_files import common, conform
+from mondrian_ops.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import DataScan, FileScanTask
+    from pyiceberg.table import Table as Iceberg
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergTable(Table):
+    """A snapshot of a table: each data file is a part of one piece, sorted by location.
+
+    Attributes:
+        snapshot: its number in the table's metadata.
+        files: the data files.
+    """
+
+    snapshot: int
+    files: Sequence[str] = field(repr=False)
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """The table as it is now, or as it was at a snapshot or a time.
+
+        Raises InputError where PyIceberg is not installed, knows no such catalog, or cannot read
+        the table.
+        """
+        with _errors(url):
+            table = _loaded(url)
+            number = _snapshot(url, table)
+            scan = table.scan(snapshot_id=number)
+            tasks = _tasks(scan)
+            own = _arrow_schema(scan.projection())
+            sizes = [(_rows(table, scan, task),) for task in tasks.values()]
+        committed = table.snapshot_by_id(number)
+        assert committed is not None  # noqa: S101 - it was found by this number
+        when = datetime.fromtimestamp(committed.timestamp_ms / 1000, UTC)
+        return cls(
+            url=url,
+            schema=common(plain_schema(own)),
+            declared=pa.schema(declared_fields(own)),
+            sizes=sizes or [(0,)],
+            snapshot=number,
+            files=list(tasks) or [""],
+            read_as={
+                "snapshot": str(number),  # too large for a number of JavaScript
+                "committed": when.isoformat(timespec="seconds"),
+                "files": len(tasks),
+            },
+        )
+
+    @property
+    def locations(self) -> Sequence[str]:
+        """The table, and its files, which a policy may name as well."""
+        return [self.url, *filter(None, self.files)]
+
+    def read(
+        self,
+        part: int,
+        columns: Sequence[str],
+        pieces: Sequence[int] | None,
+        batch_rows: int,
+        dictionaries: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a data file that are not deleted; see :meth:`Table.read`."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        if not self.files[part]:
+            return
+        with _errors(self.url):
+            table, scan, tasks = self._opened
+            rows = _batches(table, scan.select(*columns), tasks[self.files[part]])
+            for batch in rows:
+                for first in range(0, batch.num_rows, batch_rows):
+                    yield conform(batch.slice(first, batch_rows), schema)
+
+    def changed(self, part: int | None = None) -> str | None:
+        """A snapshot never changes, but one that has expired cannot be read."""
+        with _errors(self.url):
+            is_there = _loaded(self.url).snapshot_by_id(self.snapshot) is not None
+        return None if is_there else self.url
+
+    @cached_property
+    def _opened(self) -> tuple[Iceberg, DataScan, Mapping[str, FileScanTask]]:
+        table = _loaded(self.url)
+        if table.snapshot_by_id(self.snapshot) is None:
+            self.refuse_change()
+        scan = table.scan(snapshot_id=self.snapshot)
+        return table, scan, _tasks(scan)
+
+
+def _loaded(url: str) -> Iceberg:
+    from pyiceberg.catalog import load_catalog
+
+    catalog, name, _ = _parts(url)
+    try:
+        opened = load_catalog(catalog, **store_access.options(f"iceberg://{catalog}"))
+    except ValueError:
+        raise InputError(
+            f"{shown(url)}: nothing says how to reach the catalog {catalog!r}; describe it in "
+            f"PyIceberg's configuration (PYICEBERG_CATALOG__{catalog.upper()}__URI), or in Airflow "
+            "as a connection of this name and of the type Iceberg"
+        ) from None
+    return opened.load_table(name)
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Catalog, table with its namespaces, and what follows the @, or nothing."""
+    match = URL.match(url)
+    assert match is not None  # noqa: S101 - a URL led here
+    name, _, when = match[3].strip("/").partition("@")
+    if not match[2] or "." not in name.strip("."):
+        raise InputError(
+            f"{shown(url)}: names no table; write iceberg://CATALOG/NAMESPACE.TABLE, and behind it "
+            "@SNAPSHOT or @DATE for an earlier state"
+        )
+    return match[2], name, when
+
+
+def _snapshot(url: str, table: Iceberg) -> int:
+    """The number of the snapshot to read; raises InputError where there is none."""
+    when = _parts(url)[2]
+    if not when:
+        snapshot = table.current_snapshot()
+        remedy = "the table has no rows yet; write some"
+    elif when.isdecimal():
+        snapshot = table.snapshot_by_id(int(when))
+        remedy = "the table has no such snapshot, or it has expired; give another"
+    else:
+        snapshot = table.snapshot_as_of_timestamp(_milliseconds(url, when))
+        remedy = "the table had no snapshot then, or it has expired; give a later time"
+    if snapshot is None:
+        raise InputError(f"{shown(url)}: {remedy}")
+    return snapshot.snapshot_id
+
+
+def _milliseconds(url: str, when: str) -> int:
+    """The end of a day, or a time, in UTC where it has no zone."""
+    try:
+        time = datetime.fromisoformat(when)
+    except ValueError:
+        raise InputError(
+            f"{shown(url)}: what follows the @ is neither the number of a snapshot nor a date; "
+            "write for example @2026-11-01 or @2026-11-01T06:00"
+        ) from None
+    if len(when) <= len("2026-11-01"):
+        time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _tasks(scan: DataScan) -> dict[str, FileScanTask]:
+    """What to read by data file, in the order of their locations."""
+    tasks = {task.file.file_path: task for task in scan.plan_files()}
+    return {path: tasks[path] for path in sorted(tasks)}
+
+
+def _rows(table: Iceberg, scan: DataScan, task: FileScanTask) -> int:
+    """The exact number of rows; only of a file with deletes it has to be counted."""
+    if not task.delete_files:
+        return int(task.file.record_count)
+    first = scan.projection().fields[0].name
+    return sum(batch.num_rows for batch in _batches(table, scan.select(first), task))
+
+
+def _batches(table: Iceberg, scan: DataScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    """The rows of a data file, one batch in memory at a time.
+
+    PyIceberg's own ``to_record_batches`` holds all rows of a file.
+    """
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
+
+    reader = ArrowScan(table.metadata, table.io, scan.projection(), AlwaysTrue())
+    deletes = _read_all_delete_files(table.io, [task])
+    wanted = [each.name for each in scan.projection().fields]
+    for batch in reader._record_batches_from_scan_tasks_and_deletes([task], deletes):
+        yield batch.select(wanted)
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    return schema_to_pyarrow(schema, include_field_ids=False)
+
+
+@contextmanager
+def _errors(url: str) -> Iterator[None]:
+    """Raise what PyIceberg raises as InputError or OSError, without its text."""
+    try:
+        import pyiceberg.exceptions as known
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{shown(url)}: PyIceberg, which reads it, is not installed; install "
+            "mondrian-ops[iceberg] wherever tasks of a run work"
+        ) from None
+    try:
+        yield
+    except (known.NoSuchTableError, known.NoSuchNamespaceError, known.NoSuchIdentifierError):
+        raise InputError(
+            f"{shown(url)}: the catalog has no such table; correct the namespace or the name"
+        ) from None
+    except (known.ServerError, known.RESTError, ConnectionError) as error:
+        name = type(error).__name__
+        raise OSError(f"{shown(url)}: the catalog does not answer ({name})") from None
+    except (ValueError, NotImplementedError) as error:
+        if "equality deletes" in str(error):
+            raise InputError(
+                f"{shown(url)}: a writer such as Flink deletes rows by their values, which "
+                "PyIceberg cannot apply; compact the table, for example with Spark's "
+                "rewrite_data_files, and run again"
+            ) from None
+        raise InputError(
+            f"{shown(url)}: PyIceberg cannot read the table ({type(error).__name__}); write its "
+            "data files as Parquet, in types of Iceberg's version 2"
+        ) from None
