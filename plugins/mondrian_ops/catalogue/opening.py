@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 _CATALOGUE, _KEY = "MONDRIAN_OPS_CATALOGUE", "MONDRIAN_OPS_CATALOGUE_KEY"
 
 _given: Callable[[], Place] | None = None
+_found: Place | None = None
 
 
 def use(place: Callable[[], Place] | None) -> None:
-    """Open the catalogue there in this process; None: where the environment says."""
-    global _given
-    _given = place
+    """Open the catalogue there in this process; None: where the environment says.
+
+    ``place`` is called once, when the catalogue is needed: in Airflow it asks the API server.
+    """
+    global _given, _found
+    if place is not _given:
+        _given, _found = place, None
 
 
 def current() -> Catalogue:
@@ -35,7 +40,12 @@ def current() -> Catalogue:
 
     Raises StorageError if its place is not given, or wrongly.
     """
-    return _opened((_given or _of_environment)())
+    global _found
+    if _given is None:
+        return _opened(_of_environment())
+    if _found is None:
+        _found = _given()
+    return _opened(_found)
 
 
 @cache

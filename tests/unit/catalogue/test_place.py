@@ -34,6 +34,23 @@ def test_a_process_may_be_told_another_place(tmp_path: Path) -> None:
     assert catalogue.current() is catalogue.current()
 
 
+def test_a_process_asks_once_where_it_is(tmp_path: Path) -> None:
+    asked = []
+
+    def place() -> Place:
+        asked.append(1)
+        return Place.of(str(tmp_path / "b.db"))
+
+    for _ in range(3):  # as each step of a task does
+        catalogue.use(place)
+        catalogue.current()
+    assert asked == [1]
+    catalogue.use(None)
+    catalogue.use(place)
+    catalogue.current()
+    assert asked == [1, 1]
+
+
 def test_a_path_may_have_any_character(tmp_path: Path) -> None:
     path = tmp_path / "a b?c%20#d" / "é.db"
     with catalogue.Catalogue(Place.of(str(path))).reading():
