@@ -48,6 +48,7 @@ def test_arrow_goes_to_executors_and_back_over_connect(session, spark_cluster):
     assert list(spark_cluster.events.iterdir())
 
 
+@pytest.mark.soak  # a run that loses one is shown by the tests of the engine
 def test_a_worker_that_is_lost_is_done_without(session, spark_cluster):
     spark_cluster.kill_worker(1)
     try:

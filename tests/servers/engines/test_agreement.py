@@ -153,8 +153,16 @@ JOBS: Mapping[str, dict[str, Any]] = {
 }
 
 
-MORE = ("bounds of quantiles", "merged fragments", "one fragment", "persons", "persons and levels")
-"""What only makes products of the others: an engine knows no bounds, no merging and no persons."""
+MORE = (
+    "a small sample",
+    "bounds of quantiles",
+    "merged fragments",
+    "one fragment",
+    "persons",
+    "persons and levels",
+)
+"""What only makes products of the others: an engine knows no bounds, no merging and no persons,
+and what it samples the tests of the contract show."""
 
 
 @pytest.mark.parametrize(
@@ -186,7 +194,9 @@ def test_a_first_phase_of_mapped_tasks_gives_the_release_of_spark_s(
     assert parts == its_parts
 
 
-@pytest.mark.parametrize("case", ["one fragment", "top-down specialization"])
+@pytest.mark.parametrize(
+    "case", ["one fragment", pytest.param("top-down specialization", marks=pytest.mark.soak)]
+)
 def test_neither_engine_repeats_the_order_of_rows(
     case: str, site: Site, spark_engine: Engine, tmp_path: Path
 ) -> None:
@@ -208,7 +218,11 @@ RAW = {"id": pa.uuid(), "note": pa.json_(), "price": pa.decimal32(5, 2), "span":
 
 # What is read in either way is joined by retrieval alone, as in the jobs above.
 @pytest.mark.parametrize(
-    ("in_96_bits", "retrieval"), [(False, "scatter"), (True, "pushdown")], ids=["64", "96"]
+    ("in_96_bits", "retrieval"),
+    [
+        pytest.param(False, "scatter", id="64", marks=pytest.mark.soak),
+        pytest.param(True, "pushdown", id="96"),
+    ],
 )
 def test_columns_of_any_type_are_read_and_published_as_what_they_are(
     spark_engine: Engine, tmp_path: Path, in_96_bits: bool, retrieval: str

@@ -83,7 +83,7 @@ def check_made_good(harness: SparkHarness, cases: Sequence[Case]) -> None:
     assert disturbed.struck == (1,) * len(cases), f"not reached: {cases}"
 
 
-@pytest.mark.parametrize("kind", ["killed after", "ENOSPC"])
+@pytest.mark.parametrize("kind", ["killed after", pytest.param("ENOSPC", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "name",
     [

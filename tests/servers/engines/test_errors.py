@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,24 @@ JOBS: dict[str, tuple[dict[str, Any], type[MondrianOpsError], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", JOBS)
+BY_THE_SAME_WAY = (
+    "a diversity that the data has not",
+    "a sensitive value that is not in the hierarchy",
+    "infinite values",
+    "fragments vanished",
+    "draft vanished",
+    "input vanished",
+)
+"""Said by the same process as one of the others, and handed on by the same lines."""
+
+
+def each_way(cases: Mapping[str, Any]) -> list[Any]:
+    """The cases, of which those that come by the same way as another are long."""
+    soak = dict.fromkeys(BY_THE_SAME_WAY, pytest.mark.soak)
+    return [pytest.param(case, marks=soak.get(case, ())) for case in cases]
+
+
+@pytest.mark.parametrize("case", each_way(JOBS))
 def test_a_job_that_cannot_be_done(case: str, place: Place, spark_engine: Engine) -> None:
     keys, kind, says = JOBS[case]
     job = place.job(**keys)
@@ -174,7 +191,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
+@pytest.mark.parametrize("case", each_way(SPOILT))
 def test_what_is_spoilt_before_the_fragments(case: str, place: Place, spark_engine: Engine) -> None:
     retrieval, spoil, kind, says = SPOILT[case]
 

@@ -27,6 +27,17 @@ CHECKED = ("verification", "class_sizes", "class_persons", "risk")
 """What a report has of the check alone."""
 
 
+# How executors reach a store is seen from one job on each, what a series keeps there from others.
+ONE_STORE = pytest.mark.parametrize(
+    "store",
+    [
+        pytest.param("hdfs_folder", marks=pytest.mark.hdfs, id="hdfs"),
+        pytest.param("s3_folder", marks=[pytest.mark.s3, pytest.mark.soak], id="s3"),
+    ],
+    indirect=True,
+)
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -105,6 +116,7 @@ def refuse_a_changed_part(
     store.put(name, written)
 
 
+@ONE_STORE
 def test_people_are_followed_through_the_nights_of_a_series(
     store: Store, spark_engine: SparkEngine
 ) -> None:
@@ -137,6 +149,7 @@ def test_people_are_followed_through_the_nights_of_a_series(
     assert (verdict["passed"], verdict["subtracted"]) == (True, 0), verdict["failures"]
 
 
+@ONE_STORE
 def test_rows_that_wait_keep_their_policies(
     store: Store, spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
