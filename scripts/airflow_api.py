@@ -122,7 +122,7 @@ class AirflowApi:
         return instances
 
     def watch(
-        self, dag_id: str, run_id: str, timeout: float = 600, every: float = 0.5
+        self, dag_id: str, run_id: str, timeout: float = 600, every: float = 1
     ) -> Iterator[list[dict[str, Any]]]:
         """The task instances of a run, again and again until the run is over."""
         for state in self._states(dag_id, run_id, timeout, every):
@@ -135,7 +135,7 @@ class AirflowApi:
 
         Where it failed, the log of the first task that failed is printed: a test shows it.
         """
-        states = self._states(dag_id, run_id, timeout, every=0.5)
+        states = self._states(dag_id, run_id, timeout, every=1)
         state = next(state for state in states if state in _OVER)
         if state == "failed":
             with suppress(urllib.error.HTTPError):
@@ -188,7 +188,7 @@ class AirflowApi:
             self.check_alive()
             if time.monotonic() > end:
                 return False
-            time.sleep(0.2)
+            time.sleep(0.5)
         return True
 
     def _wait_for_dag(self, dag_id: str) -> None:

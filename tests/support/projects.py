@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,11 @@ def airflow_of(root: Path, database: str, settings: Mapping[str, str], **more: A
         settings={**CALM, **settings},
         **more,
     )
+
+
+@contextmanager
+def running(airflow: LocalAirflow) -> Iterator[LocalAirflow]:
+    """Run an Airflow, and kill it in the end: to end well takes it as long as a run."""
+    with airflow:
+        yield airflow
+        airflow.kill()

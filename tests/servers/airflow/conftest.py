@@ -12,7 +12,15 @@ import pytest
 from faults.airflow_harness import watching
 from local_airflow import LocalAirflow
 from own_wheel import built, environment
-from projects import CALM, Project, airflow_of, copied, forking_with_imports, opened
+from projects import (
+    CALM,
+    Project,
+    airflow_of,
+    copied,
+    forking_with_imports,
+    opened,
+    running,
+)
 
 CATALOGUE = "a_catalogue"
 """The connection to the catalogue of the Airflow that runs on Celery."""
@@ -39,7 +47,7 @@ def project(
         "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "32",
         **_catalogued(lineage),
     }
-    with airflow_of(root, airflow_database(), settings) as airflow:
+    with running(airflow_of(root, airflow_database(), settings)) as airflow:
         yield Project(root, airflow)
 
 
@@ -101,7 +109,7 @@ def celery_project(
             "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         },
     )
-    with airflow:
+    with running(airflow):
         url = airflow_database().replace("postgresql+psycopg2", "postgres")
         airflow.command("connections", "add", CATALOGUE, "--conn-uri", url)
         for name in ("worker-0", "worker-1"):
