@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import own_wheel
 from local_airflow import CHECKOUT
 from servers.stores import HdfsFolder
 
@@ -62,13 +63,9 @@ def use(folder: HdfsFolder, url: str, how: str, packages: Path) -> subprocess.Co
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """The project's wheel, built and installed into a folder of its own."""
-    wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels)]
-    subprocess.run([*build, str(CHECKOUT)], check=True)
-    (wheel,) = wheels.iterdir()
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
+    """The project's wheel, installed into a folder of its own."""
+    target = tmp_path_factory.mktemp("installed") / "site"
+    own_wheel.installed(own_wheel.built(tmp_path_factory), target)
     return target
 
 
