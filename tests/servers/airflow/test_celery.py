@@ -144,7 +144,13 @@ def test_a_worker_killed_in_mid_fragment_loses_nothing(celery_project, killed):
     )
 
 
-@pytest.fixture(scope="module", params=TASKS)
+# That a first phase is mapped, and that its parts are made good, test_runs.py shows.
+ON_SOAK = {"mapped_first_phase": pytest.mark.soak}
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(dag, marks=ON_SOAK.get(dag, ())) for dag in TASKS]
+)
 def harness(request, celery_project):
     """Runs of a DAG whose tasks can be disturbed."""
     return AirflowHarness(celery_project, request.param)

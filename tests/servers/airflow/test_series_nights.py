@@ -1,5 +1,7 @@
-"""A series in the nightly DAG of a real Airflow: ten nights, of which one publishes nothing, one is
-killed, one comes late, and one is asked for again."""
+"""A series in the nightly DAG of a real Airflow: five nights.
+
+One of them publishes nothing, one is killed, one comes late, and one is asked for again.
+"""
 
 from __future__ import annotations
 
@@ -70,30 +72,30 @@ class Visits(Nights):
 
 @pytest.fixture(scope="module")
 def visits(project: Project) -> Iterator[Visits]:
-    """The ten nights. Their runs follow one another, so that each of them takes its time."""
+    """The five nights. Their runs follow one another, so that each of them takes its time."""
     visits = Visits(project)
     (project.root / "include" / "jobs" / "visits.yaml").write_text(json.dumps(visits.keys))
     project.airflow.unpause(DAG)
-    # Six drops at once, after an outage; the first is too small to be published.
-    for day, rows in ((2, 3), (3, 200), (4, 150), (6, 90), (7, 250), (8, 60)):
+    # Three drops at once, after an outage; the first is too small to be published.
+    for day, rows in ((2, 3), (3, 200), (5, 90)):
         visits.deliver(day, rows)
     (project.airflow.home / "kill-one").touch()
-    visits.first = visits.trigger(8)
-    visits.wait_for(5)
-    for day, rows in ((5, 120), (9, 180), (10, 100), (11, 140)):  # the first is late
+    visits.first = visits.trigger(5)
+    visits.wait_for(2)
+    for day, rows in ((4, 150), (6, 120)):  # the first is late
         visits.deliver(day, rows)
-    visits.trigger(11)
-    visits.wait_for(9)
+    visits.trigger(6)
+    visits.wait_for(4)
     yield visits
     shutil.rmtree(visits.landing)
 
 
 def test_each_row_is_in_one_release_or_waits(visits: Visits) -> None:
-    assert visits.nights() == 9
+    assert visits.nights() == 4
     assert not visits.output(2).exists()
     visits.check_each_row_once()
     reports = [json.loads(each.read_text()) for each in visits.releases.glob("2025*/_report.json")]
-    assert sorted(report["series"]["night"] for report in reports) == list(range(2, 11))
+    assert sorted(report["series"]["night"] for report in reports) == list(range(2, 6))
     assert not list(visits.releases.glob(".*.mondrian_ops-*"))
 
 
@@ -115,7 +117,7 @@ def test_a_night_that_is_asked_for_again_is_refused_before_its_rows_are_read(
     visits: Visits,
 ) -> None:
     """It comes last: its run fails."""
-    again = visits.trigger(14, day=visits.date(3))
+    again = visits.trigger(9, day=visits.date(3))
     assert visits.airflow.finish(DAG, again) == "failed"
     told = states(visits.airflow.tasks(DAG, again))
     assert told["partition", "failed"] == 1
