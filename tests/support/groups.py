@@ -12,22 +12,20 @@ import pytest
 from servers.needs import NEEDS
 
 AIRFLOW = "tests that share an Airflow"
-APPROVALS = "tests of an Airflow with approvals"
 CELERY = "tests of an Airflow with Celery"
 ON_SPARK = "tests of an Airflow with Spark"
-PAGES = "tests of an Airflow in a browser"
 SPARK = "tests that start Spark"
 STORES = "tests that start HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
+LOGINS = "tests of an Airflow whose users log in"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (AIRFLOW, SPARK, ON_SPARK, CELERY, STORES, APPROVALS, PAGES, FRAGILE, FAULTS)
+_LONGEST_FIRST = (AIRFLOW, SPARK, LOGINS, ON_SPARK, STORES, CELERY, FRAGILE, FAULTS)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
-    "tests/servers/airflow/test_approval_runs.py": APPROVALS,
+    "tests/servers/airflow/logins/": LOGINS,
     "tests/servers/airflow/test_celery.py": CELERY,
-    "tests/servers/airflow/test_pages.py": PAGES,
     "tests/servers/airflow/test_spark.py": ON_SPARK,
     "tests/servers/airflow/": AIRFLOW,
     "tests/servers/catalogue/": CELERY,  # whose PostgreSQL it uses

@@ -118,8 +118,10 @@ def _night_of_series(number: int, refit: int, token: str) -> dict[str, Any]:
     }
 
 
-def recorded_releases(at: Path | Place | None = None) -> list[dict[str, Any]]:
-    """What a catalogue holds, newest first: that at the place, or this Airflow's.
+def recorded_releases(
+    at: Path | Place | None = None, run_id: str | None = None
+) -> list[dict[str, Any]]:
+    """What a catalogue holds, newest first: that at the place, or this Airflow's; of a run or all.
 
     ``documents``: the contents by name.
     """
@@ -128,6 +130,8 @@ def recorded_releases(at: Path | Place | None = None) -> list[dict[str, Any]]:
     place = Place.of(str(at)) if isinstance(at, Path) else at or settings.catalogue_place()
     with Catalogue(place).reading() as connection:
         newest = release.select().order_by(release.c.time.desc(), release.c.id)
+        if run_id is not None:
+            newest = newest.where(release.c.run_id == run_id)
         rows = [dict(row) for row in connection.execute(newest).mappings()]
         for row in rows:
             of_it = document.select().where(document.c.release == row["id"])

@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import socket
-import threading
 import urllib.error
 from contextlib import contextmanager
 from functools import cache
@@ -19,99 +17,14 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from dag_runs import nested, published, states, tries
-from projects import FAILING_DAGS, Project, airflow_of, copied, forking_with_imports, opened
-from releases import recorded_releases
 
-pytestmark = pytest.mark.airflow
-
-PASSWORD = "a password of the tests"
-USERS = {"ada": "admin", "grace": "admin", "bob": "user"}
-"""Ada starts the runs of the tests."""
-
-
-class Watched(Project):
-    """A project whose Airflow tells a StatsD server what happens."""
-
-    def __init__(self, root, airflow, metrics):
-        super().__init__(root, airflow)
-        object.__setattr__(self, "metrics", metrics)
-
-    def told(self, run_id):
-        """What the notifiers were told of a run."""
-        file = self.root / "told.jsonl"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [told for told in map(json.loads, lines) if told["run_id"] == run_id]
-
-    def entry(self, run_id, map_index=-1):
-        """What the catalogue says of a release."""
-        entries = recorded_releases(self.root / "airflow" / "mondrian_ops" / "catalogue.db")
-        (found,) = [
-            each for each in entries if (each["run_id"], each["map_index"]) == (run_id, map_index)
-        ]
-        return found
+pytestmark = [pytest.mark.airflow, pytest.mark.postgres]
 
 
 @pytest.fixture(scope="module")
-def statsd():
-    """A StatsD server; (its port, the lines that it was sent)."""
-    lines = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        server.bind(("127.0.0.1", 0))
-
-        def receive():
-            while datagram := server.recv(65536):
-                lines.extend(datagram.decode().splitlines())
-
-        thread = threading.Thread(target=receive)
-        thread.start()
-        yield server.getsockname()[1], lines
-        server.sendto(b"", server.getsockname())
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory, airflow_database, statsd):
-    root = forking_with_imports(copied(tmp_path_factory.mktemp("approval")))
-    shutil.copy(FAILING_DAGS.with_name("approvals.py"), root / "dags")
-    (root / "patients").mkdir()
-    shutil.copy(root / "include" / "examples" / "people.csv", root / "patients")
-    (root / "passwords.json").write_text(json.dumps(dict.fromkeys(USERS, PASSWORD)))
-    (root / "policies.json").write_text(
-        json.dumps(
-            {
-                "unmatched": "allow",
-                "policies": [
-                    {
-                        "name": "patients",
-                        "inputs": [str(root / "patients")],
-                        "min_k": 5,
-                        "approval": {
-                            "required": True,
-                            "approvers": ["ada", "grace"],
-                            "four_eyes": True,
-                        },
-                    }
-                ],
-            }
-        )
-    )
-    port, metrics = statsd
-    settings = {
-        **opened(root),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(root / "passwords.json"),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(map(":".join, USERS.items())),
-        "AIRFLOW__MONDRIAN_OPS__POLICIES": str(root / "policies.json"),
-        "TOLD": str(root / "told.jsonl"),
-        "AIRFLOW__METRICS__STATSD_ON": "True",
-        "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
-        "AIRFLOW__METRICS__STATSD_PORT": str(port),
-        "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
-    }
-    login = ("ada", PASSWORD)
-    with airflow_of(root, airflow_database(), settings, login=login) as airflow:
-        yield Watched(root, airflow, metrics)
+def watched(project):
+    """The project; Ada starts the runs of the tests."""
+    return project
 
 
 def asked(watched, name, fragments=1, **changed):
@@ -538,9 +451,9 @@ def test_each_of_several_releases_has_its_own_answer(watched, runs):
 
 @contextmanager
 def logged_in(watched, user):
-    watched.airflow.log_in(user, PASSWORD)
+    watched.airflow.log_in(user, watched.password)
     yield
-    watched.airflow.log_in("ada", PASSWORD)
+    watched.airflow.log_in("ada", watched.password)
 
 
 def assert_forbidden(watched, user, run, task):
