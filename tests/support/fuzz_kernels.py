@@ -17,7 +17,7 @@ from mondrian_ops.cut.native import class_criteria, mondrian, top_down
 from mondrian_ops.cut.native.class_criteria import ASKED, Criteria
 from mondrian_ops.data.native import counting, lookup
 from mondrian_ops.generalize.native import classes
-from mondrian_ops.verify.native import equal_rows, value_counts, value_figures
+from mondrian_ops.verify.native import equal_rows, source_rows, value_counts, value_figures
 
 Given = TypeVar("Given", bound=tuple[Any, ...])
 
@@ -334,6 +334,8 @@ def _recount(drawn: Bytes) -> None:
         (equal_rows.distances, (numbers, 0, size)),
         (equal_rows.join_codes, (unsigned, radices, keys)),
         (equal_rows.group_keys, (keys,)),
+        (source_rows.distinct_rows, (places, values)),
+        (source_rows.rows_differ, (codes.take(places % size), codes, places % size)),
         (value_counts.count_values, (places, starts, codes, size)),
         (value_counts.sum_values, (pairs, order, groups, size)),
         (value_counts.sum_by_code, (pairs.codes, pairs.counts, size)),

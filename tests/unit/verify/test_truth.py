@@ -28,6 +28,11 @@ ORDER = np.array([1, 3, 0, 4, 2], np.int32)  # the last row is suppressed
 LABELS = ["[20, 21]", "[20, 21]", "[30, 31]", "[30, 31]", None]
 
 
+UNALIGNED = pa.Array.from_buffers(
+    pa.int64(), 3, [None, pa.py_buffer(b"?" + np.array([5, 6, 7]).tobytes()).slice(1)]
+)
+
+
 def part_of(ages: Sequence[str | None] = LABELS, ills: Any = ("b", "d", "a", "e", "c")) -> pa.Table:
     return pa.table({"name": ["*"] * 5, "age": ages, "ill": pa.array(ills)})
 
@@ -130,6 +135,11 @@ def test_rows_that_are_made_up_are_nobodys() -> None:
     ("source", "published"),
     [
         (pa.array([1.5, np.nan, None]), pa.array([1.5, np.nan, None])),
+        (pa.array([1.5, np.nan, -0.0]), pa.array([1.5, -np.nan, 0.0])),
+        (pa.array([8, 5, 6, 7], pa.int8())[1:], pa.array([5, 6, 7], pa.int8())),
+        (pa.array([5, 6, 7], pa.time64("us")), pa.array([5, 6, 7], pa.time64("us"))),
+        (pa.array([True, False, None]), pa.array([True, False, None])),
+        (UNALIGNED, pa.array([5, 6, 7])),
         (pa.array([[np.nan], None, [2.0]]), pa.array([[np.nan], None, [2.0]])),
         (pa.array([5, 6, None], pa.duration("s")), pa.array([5, 6, None])),
         (pa.array([5, 6, None], pa.timestamp("s", "Asia/Tokyo")),

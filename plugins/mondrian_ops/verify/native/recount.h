@@ -6,6 +6,15 @@
 
 #include "kernels.h"
 
+/* source_rows.c: marks in met (source_rows,) the rows that occur in source (rows,); returns how
+ * many were not marked before. */
+MO_API int64_t mo_mark_rows(const int32_t *source, int64_t rows, int64_t source_rows, uint8_t *met);
+
+/* source_rows.c: 1 where the bytes of a value published (rows,) are not those of its row of the
+ * source among values (source_rows,), else 0; both of value_bytes 1, 2, 4 or 8. */
+MO_API int mo_rows_differ(const void *published, const void *values, int64_t value_bytes,
+                          const int32_t *source, int64_t rows, int64_t source_rows);
+
 /* equal_rows.c: where the runs of equal neighbours among some rows begin; returns their number.
  * places (columns,) point to arrays (rows,), starts has (rows,). */
 MO_API int64_t mo_equal_runs(const int32_t *const *places, int64_t columns, int64_t rows,
