@@ -138,6 +138,7 @@ def night(shelf: Path, number: int, rows: list[dict[str, Any]], **options: Any) 
     return asked, report
 
 
+@pytest.mark.servers
 def test_rows_wait_on_the_store_for_a_night_of_their_series(shelf: Path) -> None:
     series = {"hold_above": 0.05, "hold_nights": 3}
     published = 0
@@ -152,6 +153,7 @@ def test_rows_wait_on_the_store_for_a_night_of_their_series(shelf: Path) -> None
     assert waiting.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.servers
 def test_nights_protect_the_same_people(shelf: Path) -> None:
     series = {"protect": "intersection", "kind": "snapshots", "unmatched": "suppress"}
     for number in (1, 2):
@@ -162,6 +164,7 @@ def test_nights_protect_the_same_people(shelf: Path) -> None:
     assert pipeline.verify_series(asked, asked.output)["passed"]
 
 
+@pytest.mark.servers
 def test_the_frontier_is_measured_and_written(asked: Job, shelf: Path) -> None:
     work = publish.work_path(asked.output, "a frontier")
     grid = frontier.points([3, 5], [1, 2])

@@ -108,6 +108,7 @@ def test_a_job_on_a_table_of_another_package_publishes_what_one_on_files_does(pe
     assert counted(people.parent / "out") == released
 
 
+@pytest.mark.servers
 def test_the_nights_of_a_series_may_come_from_tables(people):
     options = {"schema": "keep", "series": {"hold_above": 0.9, "hold_nights": 3}}
     for day in ("2024-05-01", "2024-05-02"):

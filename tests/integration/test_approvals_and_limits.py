@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mondrian_ops import anonymize, pipeline, publish, stores
+from mondrian_ops import anonymize, cli, pipeline, publish, stores
 from mondrian_ops import report as reports
 from mondrian_ops.errors import ApprovalError, PrivacyError, StorageError
 from mondrian_ops.pipeline import Approval
@@ -404,30 +404,35 @@ class TestCommandLine:
         file.write_text(yaml.safe_dump({**job, "require_approval": True}))
         return [sys.executable, "-m", "mondrian_ops", "run", str(file)]
 
-    def test_without_a_terminal_it_says_what_to_do_before_any_work(self, command, job):
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True)
-        assert done.returncode == 1
-        assert "no terminal to ask on; run again with --approve" in done.stderr
-        assert done.stderr.count("\n") == 1  # and no line of progress
+    @pytest.fixture
+    def without_terminal(self, command, monkeypatch, capsys):
+        """Its status, output and errors."""
+
+        def run(*more):
+            with open(os.devnull) as nothing:
+                monkeypatch.setattr(sys, "stdin", nothing)
+                status = cli.main([*command[3:], *more])
+            return status, *capsys.readouterr()
+
+        return run
+
+    def test_without_a_terminal_it_says_what_to_do_before_any_work(self, without_terminal, job):
+        status, _, errors = without_terminal()
+        assert status == 1
+        assert "no terminal to ask on; run again with --approve" in errors
+        assert errors.count("\n") == 1  # and no line of progress
         assert not published(job)
 
-    def test_it_can_be_approved_beforehand(self, command, job):
-        done = subprocess.run(
-            [*command, "--approve", "--json"], capture_output=True, stdin=subprocess.DEVNULL
-        )
-        assert done.returncode == 0
-        assert json.loads(done.stdout)["outcome"]["decision"] == "approved"
+    def test_it_can_be_approved_beforehand(self, without_terminal, job):
+        status, output, _ = without_terminal("--approve", "--json")
+        assert status == 0
+        assert json.loads(output)["outcome"]["decision"] == "approved"
         assert published(job)
 
-    def test_approving_beforehand_lifts_no_limit(self, command, job):
-        done = subprocess.run(
-            [*command, "--approve", "--set", "max_risk=0.01"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-        assert done.returncode == 1
-        assert "max_risk: " in done.stderr
+    def test_approving_beforehand_lifts_no_limit(self, without_terminal, job):
+        status, _, errors = without_terminal("--approve", "--set", "max_risk=0.01")
+        assert status == 1
+        assert "max_risk: " in errors
         assert not published(job)
 
     @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ def test_classifiers_on_releases_of_di_mondrian(tmp_path: Path) -> None:
         assert all(0 < float(found[name]) < 1 for name in head[4:])
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("part", ["adult", "samarati"])
 def test_adult_needs_its_data(part: str, tmp_path: Path) -> None:
     result = benchmarks("--quick", "--only", part, "--data", tmp_path, "--results", tmp_path)
@@ -220,6 +221,7 @@ def test_tds_on_adult_enlarged(tmp_path: Path) -> None:
     assert {row[4:] == against_parts["rows"][0][4:] for row in against_parts["rows"]} == {True}
 
 
+@pytest.mark.servers
 def test_variations_of_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.enlarge import BLOCK_ROWS, enlarged
@@ -433,6 +435,7 @@ def test_what_a_row_costs_is_beyond_the_start_of_its_own_phase(
     assert costs.scattered_bytes == 20
 
 
+@pytest.mark.servers
 def test_an_unknown_part() -> None:
     assert benchmarks("--only", "nonsense").returncode == 2
 

@@ -96,6 +96,7 @@ def test_hospital_stays(checkout: Path) -> None:
     assert columns(release) == {"age", "sex", "zip", "visit_date", "diagnosis"}
 
 
+@pytest.mark.servers
 def test_choose_k(checkout: Path) -> None:
     run_as_shown("choose_k.yaml")
     assert (checkout / "out" / "choose_k_frontier" / "frontier.html").exists()

@@ -49,6 +49,7 @@ def test_nobody_falls_below_l_over_all_nights_and_without_protection_many_do(
     assert all(report["achieved"]["k"] >= K for report in reports)
 
 
+@pytest.mark.servers
 def test_people_who_come_back_keep_what_was_left_for_them(tmp_path: Path) -> None:
     everybody = drops()[0]
     town = Town(tmp_path, **PROTECTED)
@@ -61,7 +62,7 @@ def test_people_who_come_back_keep_what_was_left_for_them(tmp_path: Path) -> Non
     assert min(map(len, left.values())) >= L
 
 
-@pytest.mark.parametrize("step", ["file_away", "make_current"])
+@pytest.mark.parametrize("step", one_in(2, ["file_away", "make_current"]))
 def test_killed_while_persons_are_written_the_next_night_knows_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -160,6 +161,7 @@ def test_rows_of_a_person_who_is_there_twice_are_published_one_a_night(tmp_path:
     assert report["rows"]["waiting"] < 40
 
 
+@pytest.mark.servers
 def test_persons_of_a_killed_night_become_current_with_its_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +272,7 @@ def test_persons_and_values_of_another_type_are_refused(
     town.run(second)
 
 
+@pytest.mark.servers
 def test_a_column_without_values_has_no_type_yet(tmp_path: Path) -> None:
     town = Town(tmp_path, protect="intersection", unmatched="suppress", hold_nights=3)
     first, second, third, *_ = drops()
@@ -279,6 +282,7 @@ def test_a_column_without_values_has_no_type_yet(tmp_path: Path) -> None:
         town.run(changed(third, "diagnosis", hash))
 
 
+@pytest.mark.servers
 def test_a_first_night_that_was_not_published_leaves_no_types_and_terms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +301,7 @@ def test_a_first_night_that_was_not_published_leaves_no_types_and_terms(
     assert town.run(first)["series"]["people"]["persons"] == len(first)
 
 
-@pytest.mark.parametrize("option", ["k", "l"])
+@pytest.mark.parametrize("option", one_in(2, ["k", "l"]))
 def test_a_later_night_may_promise_more_and_never_less_than_the_first(
     tmp_path: Path, option: str
 ) -> None:

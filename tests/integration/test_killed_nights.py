@@ -105,6 +105,7 @@ def test_the_next_try_goes_on(nights: Nights, module: Any, name: str, when: str)
     consistent(nights)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("module", "name", "when"), SOME_WITHOUT_SERVERS, ids=str)
 def test_the_run_is_cleared_and_begins_anew(
     nights: Nights, module: Any, name: str, when: str
@@ -118,6 +119,7 @@ def test_the_run_is_cleared_and_begins_anew(
     consistent(nights)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("module", "name", "when"), SOME_WITHOUT_SERVERS, ids=str)
 def test_another_night_goes_first(nights: Nights, module: Any, name: str, when: str) -> None:
     """The killed run was given up, and its working files were removed."""
@@ -141,6 +143,7 @@ def test_a_night_that_may_still_be_published_holds_up_the_next(nights: Nights) -
     consistent(nights)
 
 
+@pytest.mark.servers
 def test_a_night_that_cannot_publish_holds_up_nobody(nights: Nights) -> None:
     night = Night(nights, 1)
     nights.output(1).mkdir()
@@ -153,6 +156,7 @@ def test_a_night_that_cannot_publish_holds_up_nobody(nights: Nights) -> None:
     consistent(nights)
 
 
+@pytest.mark.servers
 def test_a_release_that_comes_out_while_another_run_looks_is_not_taken_back(
     nights: Nights,
 ) -> None:
@@ -187,6 +191,7 @@ def published_and(night: Night, then: Callable[[str], object]) -> None:
         night.wrap_up()
 
 
+@pytest.mark.servers
 def test_a_night_that_the_catalogue_loses_while_it_is_published_is_noted_again(
     nights: Nights,
 ) -> None:
@@ -195,6 +200,7 @@ def test_a_night_that_the_catalogue_loses_while_it_is_published_is_noted_again(
     consistent(nights)
 
 
+@pytest.mark.servers
 def test_a_night_that_the_catalogue_cannot_have_any_more_is_an_error(nights: Nights) -> None:
     def lost(token: str) -> None:
         protocol.withdraw(token)
@@ -209,6 +215,7 @@ def test_a_night_that_the_catalogue_cannot_have_any_more_is_an_error(nights: Nig
         nights.run(3, 200)
 
 
+@pytest.mark.servers
 def test_after_an_error_that_a_retry_cures_the_night_stays_pending(nights: Nights) -> None:
     """Another try of the same task may be publishing it."""
     night = Night(nights, 1)
@@ -237,6 +244,7 @@ def test_a_held_night_that_was_killed_is_over_once(tmp_path: Path) -> None:
     consistent(nights)
 
 
+@pytest.mark.servers
 def test_rows_that_another_night_takes_meanwhile_are_not_missing(
     nights: Nights, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_scatter_and_pushdown_give_the_same_release(case, plan):
     assert len(scattered.files) == len(pushed.files)
 
 
+@pytest.mark.servers
 @examples(12)
 @given(cases(), plans())
 def test_the_same_seed_gives_the_same_classes_on_any_number_of_threads(case, plan):

@@ -24,6 +24,7 @@ HOLDING = {"hold_nights": 3, "hold_above": 0.06}
 PERSONS = {"entity_id": "row", "identifiers": ["row"]}
 
 
+@pytest.mark.servers
 def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series=HOLDING)
     reports = [nights.run(day, rows) for day, rows in enumerate([3, 400, 250, 2, 300, 120, 180])]
@@ -125,6 +126,7 @@ def test_a_catalogue_that_forgot_nights_is_refused(tmp_path: Path) -> None:
         pipeline.run(nights.job(2), silent)
 
 
+@pytest.mark.servers
 def test_of_two_runs_at_once_one_has_to_begin_anew(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series=HOLDING)
     nights.run(0, 50)
@@ -152,6 +154,7 @@ def test_the_last_night_of_a_series_publishes_all_that_waits(tmp_path: Path) -> 
     assert not list(nights.waiting_files())
 
 
+@pytest.mark.servers
 def test_overdue_rows_are_suppressed_where_the_job_says_so(tmp_path: Path) -> None:
     nights = Nights(tmp_path, series={"hold_nights": 1, "hold_above": 0.02, "overdue": "suppress"})
     suppressed = sum(nights.run(day, 150)["rows"]["suppressed"] for day in range(4))

@@ -90,6 +90,7 @@ def _wider(lows, highs):
     return pc.subtract(lows, 1), pc.add(highs, 1)
 
 
+@pytest.mark.servers
 def test_a_person_may_have_the_next_night_fit_them_anew(
     tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_night_that_is_generalized_otherwise_is_refused(tmp_path: Path) -> Non
         pipeline.run(job, silent)
 
 
+@pytest.mark.servers
 def test_protected_nights_may_share_boundaries_and_the_catalogue_counts_their_people(
     tmp_path: Path,
 ) -> None:

@@ -77,6 +77,7 @@ def test_of_a_series_without_protection_the_people_given_away_are_counted(tmp_pa
     assert without_l["failures"] == verdict["failures"]
 
 
+@pytest.mark.servers
 def test_rows_that_waited_are_found_in_the_night_that_published_them(tmp_path: Path) -> None:
     """The first night is held; the rows of people who are there twice wait."""
     town = Town(tmp_path, protect="intersection", hold_nights=3, hold_above=0.2)
@@ -102,6 +103,7 @@ def test_without_protection_rows_that_waited_are_looked_for_in_later_nights(tmp_
     assert not night["below_k"]
 
 
+@pytest.mark.servers
 def test_rows_that_waited_although_classes_cover_them_are_nobody_strange(tmp_path: Path) -> None:
     town = Town(tmp_path, hold_nights=3, hold_above=0.25)
     for _, drop in nights(replace(PEOPLE, kind="increments")):
@@ -212,6 +214,7 @@ def run_elsewhere(job: Job) -> None:
         pipeline.run(job, silent)
 
 
+@pytest.mark.servers
 def test_a_release_of_no_night_is_attacked_as_well(protected: Town) -> None:
     """A job without the series publishes beside its nights, and in the place of one."""
     outside = replace(protected.job(1), series=None)
@@ -333,6 +336,7 @@ def test_a_catalogue_without_the_classes_is_told(protected: Town) -> None:
     assert not verdict["failures"]
 
 
+@pytest.mark.servers
 def test_rows_of_a_drop_that_is_gone_are_no_changed_rows(tmp_path: Path) -> None:
     """The second night publishes rows of both drops; where none is gone, all must be found."""
     town = Town(tmp_path, protect="intersection", hold_nights=3)
@@ -351,6 +355,7 @@ def test_rows_of_a_drop_that_is_gone_are_no_changed_rows(tmp_path: Path) -> None
     assert verdict["nights"][0]["persons"] == 296
 
 
+@pytest.mark.servers
 def test_a_release_in_the_place_of_a_night_that_was_held(tmp_path: Path) -> None:
     town = Town(tmp_path, protect="intersection", hold_nights=3)
     drop = next(drop for _, drop in nights(PEOPLE))

@@ -47,6 +47,7 @@ def test_it_holds_all_that_is_not_python(wheel: Path) -> None:
     assert {"mondrian_ops/py.typed", "mondrian_ops/web/static/pages.css"} <= expected
 
 
+@pytest.mark.servers
 def test_installed_it_does_from_the_root_what_the_readme_says(wheel: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     settings = installed(wheel, tmp_path / "site") | {"AIRFLOW__MONDRIAN_OPS__HOME": str(home)}

@@ -244,6 +244,7 @@ def test_fewer_fragments_than_asked_for_are_not_had_silently(tmp_path):
     assert "8 fragments were asked for" in report["notes"][0]
 
 
+@pytest.mark.servers
 def test_many_distinct_values(tmp_path):
     floats = np.random.default_rng(7).normal(size=120_000)
     moments = pa.array(np.arange(120_000) * 1_000_003).cast(pa.timestamp("us"))

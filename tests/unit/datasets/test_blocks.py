@@ -11,6 +11,7 @@ from mondrian_ops.datasets import blocks, people, poker
 from mondrian_ops.datasets.people import block as people_block
 from mondrian_ops.datasets.poker import block as poker_block
 from mondrian_ops.errors import InputError
+from tiers import one_in
 
 Make = Callable[[int, int], pa.Table]
 
@@ -33,7 +34,7 @@ def test_impossible_sizes_are_refused_at_once(arguments: tuple[int, int], option
         blocks.batches(poker_block, *arguments)
 
 
-@pytest.mark.parametrize("block", [poker_block, people_block])
+@pytest.mark.parametrize("block", one_in(2, [poker_block, people_block]))
 def test_memory_does_not_grow_with_the_rows(block: blocks.Block) -> None:
     before = pa.total_allocated_bytes()
     for batch in blocks.batches(block, 2_000_000, 0):

@@ -93,6 +93,7 @@ def test_a_failure_leaves_the_old_kernels_and_nothing_else(native: Path) -> None
     assert old.read_bytes() == b"old"
 
 
+@pytest.mark.servers
 def test_warnings_are_errors_only_where_they_are_asked_for(native: Path) -> None:
     (native / "odd.c").write_text("static int unused;\nint used(void);\nint used(void){return 1;}")
     assert script(native, "--strict").returncode == 1

@@ -172,6 +172,7 @@ class TestSample:
         assert strict["GCP"] > loose["GCP"]
         assert "distinct value(s), fewer than l = 8" in impossible["reason"]
 
+    @pytest.mark.servers
     def test_missing_and_skewed_values(self, tmp_path: Path) -> None:
         count = 40_000
         chosen = np.random.default_rng(5)
@@ -195,6 +196,7 @@ class TestSample:
             assert point["achieved"]["k"] >= point["k"]
             assert abs(point["GCP"] - true["GCP"]) <= 4 * point["GCP_error"]
 
+    @pytest.mark.servers
     def test_other_algorithms_of_fragments_are_drawn_too(self, hands: Path, tmp_path: Path) -> None:
         job = job_over(hands, tmp_path, algorithm="di_mondrian", cut="auto")
         grid = frontier.points([10], [2])
