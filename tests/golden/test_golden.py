@@ -25,7 +25,14 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:+]+")
 pytestmark = pytest.mark.usefixtures("golden_folder")
 
 
-@pytest.mark.parametrize("name", RELEASES)
+# The other half runs with the tests of servers.
+HALF = [
+    pytest.param(name, marks=pytest.mark.servers if at % 2 else ())
+    for at, name in enumerate(RELEASES)
+]
+
+
+@pytest.mark.parametrize("name", HALF)
 def test_a_release(name: str) -> None:
     job = job_of(name)
     report = run(job)

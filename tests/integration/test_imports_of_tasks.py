@@ -1,6 +1,7 @@
 """What the tasks of a run import: each is a process of its own, and imports it all again.
 
-The command line is one such process for all of them.
+The command line is one such process for all of them. These tests run with those of servers, for
+Airflow is imported once more for them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import subprocess
 import sys
 
 import pytest
+
+pytestmark = pytest.mark.servers
 
 TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
 
@@ -105,7 +108,7 @@ sys.exit(status)
 """
 
 
-@pytest.fixture(scope="module", params=["parquet", pytest.param("csv", marks=pytest.mark.servers)])
+@pytest.fixture(scope="module", params=["parquet", "csv"])
 def imported(request, tmp_path_factory) -> dict[str, list[str]]:
     """The modules that each task of a small run imports, by its name; and `run`, in its order."""
     import pyarrow.csv

@@ -143,6 +143,7 @@ def test_the_persons_who_would_fall_below_are_counted_and_nothing_is_published(
     assert known_by(tmp_path) == before
 
 
+@pytest.mark.servers
 def test_a_series_of_increments_that_brings_people_again_is_told(tmp_path: Path) -> None:
     town = Town(tmp_path, protect="intersection", unmatched="suppress")
     first, second, *_ = drops()
@@ -233,6 +234,7 @@ def changed(drop: pa.Table, column: str, change: Callable[[Any], Any]) -> pa.Tab
     return drop.set_column(drop.schema.get_field_index(column), column, pa.array(values))
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     "spelled", one_in(2, [float, Decimal, lambda number: Decimal(f"{number}.00")])
 )

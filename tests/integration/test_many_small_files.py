@@ -151,6 +151,7 @@ def test_of_rows_that_were_written_before_an_error_nothing_is_left(folder, tmp_p
     assert not [path for path in open_files if "rows.parquet" in path]
 
 
+@pytest.mark.servers
 def test_rows_that_unpack_to_too_much_are_not_copied(tmp_path):
     (tmp_path / "many").mkdir()
     long = pa.table({"age": pa.array(["x" * 200_000] * 40).dictionary_encode(), "b": range(40)})

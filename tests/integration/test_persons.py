@@ -156,6 +156,7 @@ def test_where_columns_are_recoded_as_a_whole(case, how, fragments):
     assert told["input"] == case.rows == told["published"] + told["suppressed"]
 
 
+@pytest.mark.servers
 @examples(25)
 @given(persons_cases(), st.integers(2, 6))
 def test_fragments_cut_as_the_whole_is(case, fragments):
@@ -215,7 +216,7 @@ def persons_by_class(table, job, **keys):
 @pytest.mark.parametrize(
     "keys",
     one_in(
-        2,
+        5,
         [
             {"cut": "median"},
             {"cut": "gain"},
@@ -235,6 +236,7 @@ def test_more_persons_than_a_block_has_rows(keys):
     assert len(persons) > rows / 30
 
 
+@pytest.mark.servers
 def test_one_person_has_thousands_of_rows():
     """They are in all classes, and count once in each."""
     draw = np.random.default_rng(2)
@@ -380,6 +382,7 @@ def test_the_report_tells_of_persons(parted):
     assert "Persons are counted, not rows." in render_html(report)
 
 
+@pytest.mark.servers
 def test_the_frontier_counts_persons_over_all_rows(parted):
     """Fragments are not drawn: whether one stands alone is known by its rows only."""
     points = frontier.points([5], [1])

@@ -120,6 +120,7 @@ def test_every_release_keeps_every_promise(case, plan):
     check(case, release)
 
 
+@pytest.mark.servers
 @examples(40)
 @given(cases())
 def test_in_memory_as_on_files(case):
@@ -197,7 +198,7 @@ def test_the_same_seed_gives_the_same_classes_on_any_number_of_threads(case, pla
         pytest.param({"cut": "median"}, id="median", marks=pytest.mark.soak),
         pytest.param({"cut": "gain"}, id="gain"),
         pytest.param({"cut": "lookahead"}, id="lookahead", marks=pytest.mark.soak),
-        pytest.param({"algorithm": "di_mondrian"}, id="di_mondrian"),
+        pytest.param({"algorithm": "di_mondrian"}, id="di_mondrian", marks=pytest.mark.soak),
     ],
 )
 def test_distribution_costs_nothing_on_more_rows_than_a_block(keys, tmp_path):

@@ -151,6 +151,7 @@ def test_neither_fragments_nor_files_change_anything(case, keys, division):
         assert other.report["metrics"] == pytest.approx(alone.report["metrics"])
 
 
+@pytest.mark.servers
 @examples(30)
 @given(cases(grids=False), st.integers(2, 4), st.none() | st.integers(5, 50), DIVISIONS)
 def test_a_mapped_first_phase_changes_nothing(case, partitions, k_intermediate, division):
@@ -171,6 +172,7 @@ def test_a_mapped_first_phase_changes_nothing(case, partitions, k_intermediate, 
     }
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     "keys",
     one_in(

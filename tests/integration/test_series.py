@@ -19,6 +19,7 @@ from mondrian_ops.errors import InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.report import render_html, render_text
 from mondrian_ops.tables.discovery import data_files
 from nights import Nights, silent
+from tiers import one_in
 
 HOLDING = {"hold_nights": 3, "hold_above": 0.06}
 PERSONS = {"entity_id": "row", "identifiers": ["row"]}
@@ -217,6 +218,7 @@ def test_a_column_of_another_type_is_refused_and_nothing_is_lost(tmp_path: Path)
     nights.check_each_row_once()
 
 
+@pytest.mark.servers
 def test_a_column_without_values_has_any_type(tmp_path: Path) -> None:
     """As text is what CSV is read, where it has no values: before, and after others wait."""
     nights = Nights(tmp_path, series=HOLDING)
@@ -243,7 +245,9 @@ def _columns(release: Path) -> list[str]:
     return list(pq.read_schema(part).names)
 
 
-@pytest.mark.parametrize("series", [HOLDING, {"boundaries": "stable"}], ids=["holding", "stable"])
+@pytest.mark.parametrize(
+    "series", one_in(2, [HOLDING, {"boundaries": "stable"}]), ids=["holding", "stable"]
+)
 def test_numbers_are_kept_apart_in_each_night(tmp_path: Path, series: dict[str, Any]) -> None:
     """What waits comes to nights in which no interval of the width has half of a class."""
     nights = Nights(tmp_path, series=series)

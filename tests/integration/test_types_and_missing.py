@@ -18,6 +18,7 @@ from mondrian_ops import anonymize, pipeline
 from mondrian_ops.errors import HierarchyError, InputError, JobError, PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.source_options import Csv
+from tiers import one_in
 
 CODES = st.one_of(
     st.sampled_from(["+491701234500", "1E5", "1e999", "007", "250.10", "250.1", "V70.0", "nan"]),
@@ -130,7 +131,7 @@ def test_parquet_columns_are_read_in_the_types_that_the_job_names(tmp_path, retr
 
 
 @pytest.mark.parametrize("series", [None, {"boundaries": "stable"}])
-@pytest.mark.parametrize("style", ["text", "bounds"])
+@pytest.mark.parametrize("style", one_in(2, ["text", "bounds"]))
 def test_columns_without_missing_values_are_declared_so_in_every_part(tmp_path, series, style):
     """Not in a series: its releases have to be alike, and the next one may have some."""
     rows = pa.table(

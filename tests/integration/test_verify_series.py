@@ -93,6 +93,7 @@ def test_rows_that_waited_are_found_in_the_night_that_published_them(tmp_path: P
     ]  # fmt: skip
 
 
+@pytest.mark.servers
 def test_without_protection_rows_that_waited_are_looked_for_in_later_nights(tmp_path: Path) -> None:
     town = Town(tmp_path, hold_nights=3)
     drop = next(drop for _, drop in nights(PEOPLE))
@@ -307,6 +308,7 @@ def test_rows_that_wait_in_a_night_that_covers_them_count_as_published(tmp_path:
     assert verdict["passed"]
 
 
+@pytest.mark.servers
 def test_a_night_that_is_not_current_is_not_looked_at(
     protected: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -328,6 +328,7 @@ class TestRun:
     def test_no_job_file(self, tmp_path: Path) -> None:
         assert "absent.yaml" in fails(mondrian_ops("run", tmp_path / "absent.yaml"))
 
+    @pytest.mark.servers
     def test_moments_that_python_cannot_hold(self, tmp_path: Path) -> None:
         """No library may be needed for nanoseconds that this process does without."""
         ticks = pa.array([10**18 + 7 * at for at in range(100)])

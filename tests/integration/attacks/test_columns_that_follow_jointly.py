@@ -244,7 +244,7 @@ def test_columns_that_find_people_only_together():
 
 @pytest.mark.parametrize(
     "keys",
-    [
+    one_in(2, [
         {"partitioning": {"fragments": 4}, "retrieval": "scatter"},
         {"partitioning": {"fragments": 4}, "retrieval": "pushdown"},
         {"algorithm": "di_mondrian"},
@@ -252,7 +252,7 @@ def test_columns_that_find_people_only_together():
          "quasi_identifiers": ["height=ladder:5/10/20", "weight=ladder:5/10/20/40"]},
         {"interval_style": "bounds"},
         {"entity_id": "patient"},
-    ],
+    ]),
     ids=["scatter", "pushdown", "di_mondrian", "samarati", "bounds", "entity_id"],
 )  # fmt: skip
 def test_whichever_way_the_rows_are_cut(tmp_path, keys):

@@ -83,6 +83,7 @@ def test_codes_that_are_one_number_are_values_of_their_own_in_a_protected_series
     assert pipeline.verify_series(town.job(0), str(town.job(0).output))["passed"]
 
 
+@pytest.mark.servers
 def test_without_protection_the_attacker_compares_bytes(tmp_path: Path) -> None:
     given_away = []
     for name, change in (("as a reader", lambda drop: drop), ("bytes", spelled)):

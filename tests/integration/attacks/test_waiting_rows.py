@@ -26,6 +26,7 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.series.waiting import arrivals_in
 from nights import silent
 from task_runs import TaskRun
+from tiers import one_in
 from waiting_questions import Airflow, installed
 
 STRICT = {"min_k": 50, "min_l": 2}
@@ -120,7 +121,7 @@ def test_rows_that_arrived_under_a_policy_are_published_under_it(clinic: Clinic)
 
 
 @pytest.mark.parametrize(
-    "policies", [[None], [{"min_k": 2}]], ids=["taken away", "less strict than then"]
+    "policies", one_in(2, [[None], [{"min_k": 2}]]), ids=["taken away", "less strict than then"]
 )
 def test_they_keep_the_policies_of_their_night(
     clinic: Clinic, policies: list[dict[str, Any] | None]
@@ -150,6 +151,7 @@ def test_a_policy_that_became_stricter_since_then_holds_too(clinic: Clinic) -> N
     assert clinic.night("visitors", 100, k=60)["policies"] == ["patients"]
 
 
+@pytest.mark.servers
 def test_rows_that_wait_for_many_nights_keep_their_policies(clinic: Clinic) -> None:
     clinic.night("patients", 30)
     clinic.decree(None, {"min_l": 2})
@@ -266,6 +268,7 @@ def test_nor_put_back_as_they_were_in_an_earlier_try_of_the_night(clinic: Clinic
     assert clinic.published() == []
 
 
+@pytest.mark.servers
 def test_signatures_stay_with_rows_that_wait_for_many_nights(clinic: Clinic) -> None:
     clinic.night("patients", 30)
     clinic.night("visitors", 10)
@@ -421,6 +424,7 @@ def test_their_policies_hold_in_every_task_that_follows(clinic: Clinic) -> None:
     run.wrap_up()
 
 
+@pytest.mark.servers
 def test_a_night_that_is_run_again_is_held_to_them_as_before(clinic: Clinic) -> None:
     clinic.night("patients", 30)
     options = clinic.options("visitors", 100, **weaker())
@@ -431,6 +435,7 @@ def test_a_night_that_is_run_again_is_held_to_them_as_before(clinic: Clinic) -> 
     assert report["rows"]["published"] == 130
 
 
+@pytest.mark.servers
 def test_a_run_of_an_earlier_version_begins_anew(clinic: Clinic) -> None:
     """Its working files do not say under which policies its rows came."""
     run = TaskRun(clinic.options("patients", 100))
@@ -458,6 +463,7 @@ def test_what_undoes_the_work_is_refused_by_whoever_divides_the_rows(clinic: Cli
         assert (job["dependencies"], job["require_approval"]) == ("refuse", True)
 
 
+@pytest.mark.servers
 def test_without_a_catalogue_no_row_waits(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nowhere to keep their policies, so such a night is refused before it reads them."""
     monkeypatch.delenv("MONDRIAN_OPS_CATALOGUE")

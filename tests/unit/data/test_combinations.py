@@ -60,7 +60,7 @@ def test_memory_follows_the_combinations_and_not_the_parts():
     """However many parts there are, few of them wait; the parts waited for are ever smaller."""
     tally = CombinationTally()
     waiting = []
-    for at in range(400):
+    for at in range(200):
         tally.add(combined([("a", at % 50, None), ("b", at % 7, 0.5)]))
         waiting.append(sum(len(part.frequencies.rows) for part in tally._parts))
     assert max(waiting) <= 2 * (50 + 7)

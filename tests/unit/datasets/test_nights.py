@@ -86,6 +86,7 @@ class TestDrops:
         assert [day for day, _ in whole[:2]] == [date(2025, 1, 1), date(2025, 1, 2)]
 
 
+@pytest.mark.servers
 def test_memory_does_not_grow_with_the_nights() -> None:
     population = Population(20_000, 20, back=0.1)
     before = pa.total_allocated_bytes()

@@ -91,6 +91,7 @@ class TestSample:
         order = [(name, "ascending") for name in kept.column_names]
         assert kept.sort_by(order).equals(source.sort_by(order))
 
+    @pytest.mark.servers
     def test_all_fragments_lose_what_a_run_loses(self, hands: Path, tmp_path: Path) -> None:
         job = job_over(hands, tmp_path, k=10, l=2)
         work = publish.WorkDir(str(tmp_path / "work"))

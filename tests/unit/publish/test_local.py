@@ -203,7 +203,7 @@ def killed_at(tmp_path, exchange):
     ("has_old", "exchange"),
     [
         (True, "yes"),
-        (True, "no"),
+        pytest.param(True, "no", marks=pytest.mark.servers),
         pytest.param(False, "yes", marks=pytest.mark.soak),
         pytest.param(False, "no", marks=pytest.mark.soak),
     ],

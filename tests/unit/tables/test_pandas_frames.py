@@ -15,6 +15,7 @@ import pytest
 from mondrian_ops import anonymize
 from mondrian_ops.errors import InputError, JobError, PrivacyError
 from mondrian_ops.tables.pandas_frames import PandasFrame
+from tiers import one_in
 
 ROWS = 24
 TWICE = ROWS // 2
@@ -85,7 +86,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", one_in(2, KEPT))
 def test_what_is_published_as_it_is_keeps_dtype_and_values(name):
     frame = frame_of(KEPT[name])
     before = frame.copy(deep=True)
