@@ -383,7 +383,7 @@ def _domain_columns(job: Job) -> list[str]:
 
 def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
     try:  # Arrow cannot compare values of some types
-        none = pa.array([], value_type(type_))
+        none = as_array(pa.array([], value_type(type_)))
         pc.value_counts(none)
         pc.array_sort_indices(none)
     except pa.ArrowNotImplementedError:

@@ -266,6 +266,13 @@ def test_a_ladder_over_floats_finds_its_own_leaves():
     assert attribute.encode(table["q"]).codes.tolist() == [2, 1, 3, 0]
 
 
+def test_sensitive_numbers_of_16_bits_are_counted():
+    half = pa.array([1.5, -0.0, math.nan, 0.0, None], pa.float32()).cast(pa.float16())
+    found = profiled(a_job("q", sensitive=["s"]), pa.table({"q": range(5), "s": half}))
+    assert found.domains["s"].to_pylist() == [0.0, 1.5]
+    assert found.counts["s"].to_pylist() == [2, 2, 1]  # the missing value first
+
+
 def test_infinite_values_of_an_interval():
     with pytest.raises(InputError, match="'q': 1 infinite"):
         profiled(a_job("q"), pa.table({"q": [1.0, -math.inf]}))
