@@ -17,6 +17,7 @@ from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.person_values import PersonsValues, joined, lower_l, satisfied
 from mondrian_ops.cut.plan import Order, orders_of
 from mondrian_ops.cut.recoding import Recoding
+from mondrian_ops.cut.suppression import without_costly_rows
 from mondrian_ops.data.column_types import without_dictionaries
 from mondrian_ops.data.combinations import Combinations
 from mondrian_ops.data.encoding import Codes, code_dtype, encode_ranks
@@ -244,8 +245,13 @@ class Anonymizer:
             rows = self.encode(table)
             end("encode")
             formed = self._formed(table, rows, cores, class_maker)
-            end("cut")
             classes, unmatched, counterfeits, signatures = formed
+            most = 0 if class_maker else self._most_suppressed(table.num_rows)
+            if most:
+                classes = without_costly_rows(
+                    self.attributes, rows, classes, most, lambda kept: self._cut(rows, kept, cores)
+                )
+            end("cut")
             extents = classes.extents(rows.rows.codes)
             published = {
                 attribute.name: attribute.publish(encoded, classes, extent)
@@ -295,6 +301,17 @@ class Anonymizer:
         if class_maker is None:
             raise RuntimeError("persons are followed, but nothing forms their classes")
         return class_maker(self.job, rows, table[SIGNATURE], cores)
+
+    def _most_suppressed(self, rows: int) -> int:
+        """How many of the rows of a part may be left out: its share of those of the dataset."""
+        total = self.profile.rows
+        return self.job.suppressible(total) * rows // max(1, total)
+
+    def _cut(self, rows: CodedRows, kept: NDArray[np.int32], cores: int) -> Classes:
+        """The classes of some of the rows."""
+        part = rows.taken(kept)
+        classes = self._with_persons_values(part, self.cut.classes(part, cores))
+        return Classes(kept[classes.index], classes.starts)
 
     def _with_persons_values(self, rows: CodedRows, classes: Classes) -> Classes:
         """The classes, joined where the values of l would be those of too few persons."""

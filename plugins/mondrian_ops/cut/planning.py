@@ -399,7 +399,7 @@ def _check_attainable(anonymizer: Anonymizer) -> None:
                 f"l: the sensitive column {domain.name!r} has {distinct} distinct value(s), "
                 f"fewer than l = {job.l:g}; lower l or choose another column{remedy}"
             )
-    if job.suppressible(anonymizer.profile.rows):
+    if job.recodes_globally and job.suppressible(anonymizer.profile.rows):
         return  # without some of its rows it may satisfy them
     domain_of = {domain.name: domain for domain in domains}
     for criterion in privacy.criteria:

@@ -146,9 +146,10 @@ def _check_algorithm(job: JobOptions) -> None:
                 f"a grid is not available with algorithm: {job.algorithm}; use a ladder",
             )
     name = job.needs_all_rows
-    if job.algorithm == "samarati" and job.samarati.max_suppressed and name:
+    rows = {"samarati": job.samarati.max_suppressed, "mondrian": job.mondrian.max_suppressed}
+    if rows.get(job.algorithm) and name:
         raise wrong(
-            "samarati.max_suppressed",
+            f"{job.algorithm}.max_suppressed",
             f"cannot be combined with {name}: {name} compares each class with the whole release, "
             f"and suppressing rows changes that; set 0, or remove {name}",
         )
@@ -183,6 +184,12 @@ def _check_series(job: JobOptions, series: Series) -> None:
             "series.hold_nights",
             "applies only to kind: increments, because the next snapshot brings each row again; "
             "remove hold_nights",
+        )
+    if job.mondrian.max_suppressed and (series.hold_nights or job.follows_persons):
+        raise wrong(
+            "mondrian.max_suppressed",
+            "cannot be combined with series.hold_nights, whose rows wait instead, nor with "
+            "series.protect, which follows all persons; set 0, or remove the other",
         )
     if series.hold_above is not None and (name := job.needs_all_rows):
         raise wrong(

@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Literal
 
 from mondrian_ops.job.criterion import Criterion, WithCriteria
-from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, option
+from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, option, rows_of
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.sections import (
     ALGORITHM,
@@ -23,6 +23,7 @@ from mondrian_ops.job.sections import (
     PRIVACY,
     SPARK,
     DiMondrian,
+    Mondrian,
     Partitioning,
     Samarati,
     Spark,
@@ -424,6 +425,7 @@ class JobOptions(WithCriteria):
         form=READING,
     )
     csv: Csv = option(Csv(), text="How CSV files are read, and which texts are missing values.")
+    mondrian: Mondrian = option(Mondrian(), text="Options of `algorithm: mondrian`.")
     samarati: Samarati = option(Samarati(), text="Options of `algorithm: samarati`.")
     tds: Tds = option(Tds(), text="Options of `algorithm: tds`.")
     di_mondrian: DiMondrian = option(DiMondrian(), text="Options of `algorithm: di_mondrian`.")
@@ -475,7 +477,13 @@ class JobOptions(WithCriteria):
 
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be left out of the release."""
-        return self.samarati.suppressible(rows) if self.algorithm == "samarati" else 0
+        if self.algorithm == "samarati":
+            return self.samarati.suppressible(rows)
+        if self.algorithm != "mondrian":
+            return 0
+        asked = rows_of(self.mondrian.max_suppressed, rows)
+        limit = self.max_suppressed
+        return asked if limit is None else min(asked, rows_of(limit, rows))
 
     @property
     def may_ask(self) -> bool:

@@ -446,6 +446,8 @@ def _flag(value: object, path: str) -> bool:
 
 def _number(option: Option, value: object, path: str) -> int | float:
     number = as_number(value)
+    if number is None and option.whole_from is not None:
+        number = _percent(value)
     if number is None or not _fits(option, number):
         remedy = option.hint or (f"leave it out for {option.unset}" if option.unset else "")
         raise wrong(
@@ -456,6 +458,13 @@ def _number(option: Option, value: object, path: str) -> int | float:
         met = f"asks for {number:,}"
         raise wrong(path, limits.exceeded(option.limit, met, "ask for fewer"))
     return int(number) if _is_whole(option, number) else number
+
+
+def _percent(value: object) -> float | None:
+    """The share that a text such as ``1 %`` says."""
+    text = value.strip() if isinstance(value, str) else ""
+    number = as_number(text[:-1]) if text.endswith("%") else None
+    return number / 100 if number is not None and 0 <= number < 100 else None
 
 
 def _fits(option: Option, number: float) -> bool:

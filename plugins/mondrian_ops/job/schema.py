@@ -80,7 +80,8 @@ def _item_schema(option: Option) -> dict[str, Any]:
         schema["minLength"] = 1
     if option.whole_from is not None:
         whole = {"type": "integer", "minimum": option.whole_from}
-        return {"anyOf": [{**schema, "exclusiveMaximum": option.whole_from}, whole]}
+        percent = {"type": "string", "pattern": "^[0-9.]+ *%$"}
+        return {"anyOf": [{**schema, "exclusiveMaximum": option.whole_from}, whole, percent]}
     return {"anyOf": [schema, words]} if option.words else schema
 
 

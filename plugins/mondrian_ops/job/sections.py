@@ -121,6 +121,22 @@ class Spark(Options):
 
 
 @dataclass(frozen=True, slots=True)
+class Mondrian(Options):
+    """Options of `algorithm: mondrian`."""
+
+    max_suppressed: float = option(
+        0,
+        title="Mondrian: suppressed rows",
+        text="The maximum number of rows that `mondrian` leaves out of the release: those without "
+        "which the others lose least.",
+        **ROWS_OR_SHARE,
+        see="[Leave out rows](algorithms.md#leave-out-rows-that-cost-most)",
+        examples=(0.01,),
+        form=ALGORITHM,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DiMondrian(Options):
     """Options of `algorithm: di_mondrian`."""
 
