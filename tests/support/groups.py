@@ -18,12 +18,14 @@ SPARK = "tests that start Spark"
 STORES = "tests that start HDFS or S3"
 FRAGILE = "tests that do harm to a Spark of their own"
 LOGINS = "tests of an Airflow whose users log in"
+SANITIZED = "tests of the kernels once more"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (AIRFLOW, SPARK, LOGINS, ON_SPARK, STORES, CELERY, FRAGILE, FAULTS)
+_LONGEST_FIRST = (AIRFLOW, SPARK, LOGINS, ON_SPARK, STORES, CELERY, FRAGILE, SANITIZED, FAULTS)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
     "tests/integration/test_airflow_run.py": AIRFLOW,
+    "tests/integration/test_sanitized_kernels.py": SANITIZED,
     "tests/servers/airflow/logins/": LOGINS,
     "tests/servers/airflow/test_celery.py": CELERY,
     "tests/servers/airflow/test_spark.py": ON_SPARK,

@@ -53,6 +53,16 @@ def test_a_source_is_found_in_directories_that_only_names_tell_of(object_folder)
     assert names_in(object_folder.url("in")) == {"a": True, "b.csv": False}
 
 
+# One module takes the steps on all three; the other tests here run on each.
+@pytest.mark.parametrize(
+    "object_folder",
+    [
+        pytest.param("s3_folder", marks=pytest.mark.s3, id="s3"),
+        pytest.param("gcs_folder", marks=[pytest.mark.gcs, pytest.mark.soak], id="gcs"),
+        pytest.param("azure_folder", marks=pytest.mark.azure, id="azure"),
+    ],
+    indirect=True,
+)
 @pytest.mark.parametrize("has_old", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_killed_at_any_step_the_manifest_names_one_whole_release(object_folder, has_old):
     out, staging = object_folder.url("out"), object_folder.url("staging")
