@@ -121,6 +121,15 @@ static double rate_gains(node here, int64_t greedy, int groups, workspace *work)
   return loss;
 }
 
+/* The reach of a node in an attribute; find_present, or make_masks, was called before. */
+static reach measured(node here, int32_t a, workspace *work) {
+  const layout *of = work->layout;
+  if (here.members) return reach_of_members(here, a, work);
+  if (of->column[a].codes <= WORD_BITS) return reach_of(of, a, work->present[of->column[a].offset]);
+  int64_t d = tally(here, a, work), low = work->value[0], high = work->value[d - 1];
+  return (reach){low, high, d, width(of, a, low, high, d)};
+}
+
 /* rate_attributes by medians: which codes are present is enough, so the best cut of an attribute
  * is sought when it is the attribute to cut. */
 static double rate_widths(node here, workspace *work) {
@@ -128,25 +137,15 @@ static double rate_widths(node here, workspace *work) {
   double loss = 0.0;
   if (!here.members) find_present(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
-    int64_t d, low, high;
-    if (!here.members && of->column[a].codes <= WORD_BITS) {
-      uint64_t present = work->present[of->column[a].offset];
-      d = __builtin_popcountll(present);
-      low = __builtin_ctzll(present);
-      high = WORD_BITS - 1 - __builtin_clzll(present);
-    } else {
-      d = tally(here, a, work);
-      low = work->value[0];
-      high = work->value[d - 1];
-    }
-    double whole = width(of, a, low, high, d);
+    reach bounds = measured(here, a, work);
+    double share = (double)bounds.distinct / of->present[a];
     /* De Capitani di Vimercati et al. 2023, equation 1. */
-    work->score[a] = of->kind[a] == MO_INTERVAL ? whole : (double)d / of->present[a];
-    work->best[a].attribute = d > 1 ? a : -1;
+    work->score[a] = of->kind[a] == MO_INTERVAL ? bounds.loss : share;
+    work->best[a].attribute = bounds.distinct > 1 ? a : -1;
     work->known[a] = PROMISED;
-    work->distinct[a] = d;
-    work->lacks[a] = d > 1 && low == 0;
-    loss += whole;
+    work->distinct[a] = bounds.distinct;
+    work->lacks[a] = bounds.distinct > 1 && bounds.low == 0;
+    loss += bounds.loss;
   }
   return loss;
 }
@@ -170,12 +169,31 @@ static int64_t tally_few(field at, const unsigned char *below, workspace *work) 
   return d;
 }
 
+/* The code at the median of n rows that count_few counted, if its cut leaves k rows on both sides;
+ * else -1. */
+static int64_t median_of_few(uint64_t present, const unsigned char *below, int64_t n, int64_t k) {
+  int code = __builtin_ctzll(present); /* the codes of these rows, so one is at the median */
+  while (2 * (int64_t)below[code] < n) code = __builtin_ctzll(present &= present - 1);
+  return below[code] >= k && n - below[code] >= k ? code : -1;
+}
+
 /* Writes the median cut of an attribute that leaves k rows on both sides. */
 static void find_median_cut(node here, int32_t a, workspace *work) {
   field at = work->layout->column[a];
+  int64_t n = here.count, k = work->criteria->k, d;
   unsigned char below[FEW];
-  int64_t d = count_few(here, at, below, work) ? tally_few(at, below, work) : tally(here, a, work);
-  write_best(a, 0, median_cut(d, here.count, work->criteria->k, work->below, NULL), work);
+  if (count_few(here, at, below, work)) {
+    int64_t code = median_of_few(work->present[at.offset], below, n, k);
+    if (code >= 0) {
+      work->best[a] = (cut){a, 0, code};
+      work->known[a] = RATED;
+      return;
+    }
+    d = tally_few(at, below, work);
+  } else {
+    d = tally(here, a, work);
+  }
+  write_best(a, 0, median_cut(d, n, k, work->below, NULL), work);
 }
 
 /* The attribute of the best score that has a cut, -1: there is none. Of equal scores the one of
@@ -246,9 +264,7 @@ int can_split_missing(node here, int32_t a, workspace *work) {
 /* Loss of a node published as one class. */
 double loss_of(node here, workspace *work) {
   double loss = 0.0;
-  for (int32_t a = 0; a < work->layout->attributes; a++) {
-    int64_t d = tally(here, a, work);
-    loss += width(work->layout, a, work->value[0], work->value[d - 1], d);
-  }
+  if (!here.members) find_present(here, work);
+  for (int32_t a = 0; a < work->layout->attributes; a++) loss += measured(here, a, work).loss;
   return loss * (double)here.count;
 }

@@ -116,6 +116,7 @@ typedef struct {
   reach *reaches; /* (attributes,): of the group that fill_group fills */
   double *widening; /* (attributes + 1, group rows): the loss that a row adds to the group, by
                        attribute; last the sums */
+  double *by_code; /* (few attributes, FEW): the same, of a row with a code */
   uint8_t *taken; /* (group rows,): which rows joined the group */
   int64_t *left_seen, *right_seen; /* (sensitive codes,): stamps */
   int64_t clock; /* the last stamp given out */
@@ -183,6 +184,7 @@ void mark_valid(node here, int32_t a, int64_t d, workspace *work);
 int fits_word(node here, const workspace *work);
 node make_masks(node here, workspace *work);
 int64_t tally_members(node here, int32_t a, workspace *work);
+reach reach_of_members(node here, int32_t a, const workspace *work);
 uint64_t members_between(int32_t a, int64_t low, int64_t high, const workspace *work);
 void count_members(uint64_t members, int64_t j, int64_t *counts, const workspace *work);
 int members_satisfy_known(uint64_t members, workspace *work);

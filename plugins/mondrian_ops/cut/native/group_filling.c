@@ -52,8 +52,35 @@ static double widening_of(const layout *of, int32_t a, reach group, int64_t v) {
   return width(of, a, low, high, group.distinct + 1) - group.loss;
 }
 
-/* Writes the reach of a group in attribute a, and how much each row of rest widens it. */
-static void measure_reach(node group, node rest, int32_t a, workspace *work) {
+/* Writes how much each row of rest widens the group in an attribute of few codes, by its code. */
+static void look_up_widening(node rest, int32_t a, workspace *work) {
+  field at = work->layout->column[a];
+  const double *by_code = work->by_code + at.offset * FEW;
+  double *widening = work->widening + a * rest.count;
+  const unsigned char *code = rest.rows + at.offset;
+  for (int64_t i = 0; i < rest.count; i++, code += work->layout->stride)
+    widening[i] = by_code[*code];
+}
+
+/* The codes that the tables of an attribute have: of a block fewer than its column has room for. */
+static int64_t listed_codes(const layout *of, int32_t a) { return of->first[a + 1] - of->first[a]; }
+
+/* Writes the reach of a group in an attribute of few codes, whose codes find_present has found, and
+ * how much each row of rest widens it: by code first, as there are fewer codes than rows. */
+static void measure_few(node rest, int32_t a, workspace *work) {
+  const layout *of = work->layout;
+  field at = of->column[a];
+  uint64_t present = work->present[at.offset];
+  double *by_code = work->by_code + at.offset * FEW;
+  reach bounds = reach_of(of, a, present);
+  work->reaches[a] = bounds;
+  for (int64_t v = 0; v < listed_codes(of, a); v++)
+    by_code[v] = present >> v & 1 ? 0.0 : widening_of(of, a, bounds, v);
+  look_up_widening(rest, a, work);
+}
+
+/* The same of any attribute. */
+static void measure_any(node group, node rest, int32_t a, workspace *work) {
   const layout *of = work->layout;
   field at = of->column[a];
   int64_t d = tally(group, a, work);
@@ -74,10 +101,18 @@ static void update_widening(node rest, int32_t a, int64_t new, workspace *work) 
   const layout *of = work->layout;
   field at = of->column[a];
   reach *bounds = &work->reaches[a];
-  double *widening = work->widening + a * rest.count;
   bounds->low = new < bounds->low ? new : bounds->low;
   bounds->high = new > bounds->high ? new : bounds->high;
   bounds->loss = width(of, a, bounds->low, bounds->high, ++bounds->distinct);
+  if (at.codes <= FEW) {
+    double *by_code = work->by_code + at.offset * FEW;
+    by_code[new] = 0.0;
+    for (int64_t v = 0; v < listed_codes(of, a); v++)
+      if (by_code[v] != 0.0) by_code[v] = widening_of(of, a, *bounds, v);
+    look_up_widening(rest, a, work);
+    return;
+  }
+  double *widening = work->widening + a * rest.count;
   for (int64_t i = 0; i < rest.count; i++) {
     if (widening[i] == 0.0) continue;
     int64_t v = code_of(rest.rows + i * of->stride, at);
@@ -112,7 +147,11 @@ int64_t fill_group(node here, int64_t middle, workspace *work) {
   uint8_t *taken = work->taken;
   assert(middle < k && here.count >= 2 * k);
   memset(taken, 0, (size_t)rest.count);
-  for (int32_t a = 0; a < of->attributes; a++) measure_reach(group, rest, a, work);
+  find_present(group, work);
+  for (int32_t a = 0; a < of->attributes; a++) {
+    if (of->column[a].codes <= FEW) measure_few(rest, a, work);
+    else measure_any(group, rest, a, work);
+  }
   for (int64_t missing = k - middle; missing > 0;) {
     double least = sum_widenings(rest, taken, total, work);
     int64_t most = least > 0 ? 1 : missing, last = 0;

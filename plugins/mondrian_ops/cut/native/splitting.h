@@ -172,6 +172,13 @@ static inline double width(const layout *of, int32_t a, int64_t low, int64_t hig
   return highest_step(of, a, low, high);
 }
 
+/* The reach of rows by their codes of a narrow attribute: bit v for code v. */
+static inline reach reach_of(const layout *of, int32_t a, uint64_t present) {
+  int64_t low = __builtin_ctzll(present), high = WORD_BITS - 1 - __builtin_clzll(present);
+  int64_t distinct = __builtin_popcountll(present);
+  return (reach){low, high, distinct, width(of, a, low, high, distinct)};
+}
+
 /* Writes the loss per row of the codes above the j-th of d to right[j]. */
 static inline void losses_above(const layout *of, int32_t a, int64_t d, const int64_t *value,
                                 double *right) {

@@ -57,6 +57,7 @@ static void take_arrays(workspace *work, int64_t rows, int64_t sensitive, int64_
   TAKE(stack, MAX_WAITING);
   TAKE(reaches, attributes);
   TAKE(widening, (attributes + 1) * group_rows);
+  TAKE(by_code, group_rows > 0 ? of->few * FEW : 0);
   TAKE(taken, group_rows);
   TAKE(asked_counts, 2 * (work->asked_cuts + 1) * asked);
   TAKE(left_seen, sensitive);

@@ -439,6 +439,19 @@ def test_codes_far_apart_give_the_same_classes(policy, cores):
     np.testing.assert_array_equal(other_starts, starts)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_values_of_a_tree_that_no_row_has_are_not_looked_at(policy):
+    """A block has fewer codes then than its columns have room for."""
+    rows, settings = rows_of(200), (criteria_of(), POLICIES[policy])
+    for most in (1, 2, 4):
+        rows.codes[1] = np.minimum(rows.codes[1], most)
+        narrowed = [rows.codes[0] // 7, *rows.codes[1:]]
+        for codes in (rows.codes, np.stack(narrowed)):
+            index, starts = mondrian.classes(rows._replace(codes=codes), *settings)
+            assert sorted(index.tolist()) == list(range(200))
+            assert np.diff(starts, append=200).min() >= 3
+
+
 @pytest.mark.parametrize("cores", [0, -1])
 def test_no_cores_are_refused(cores):
     with pytest.raises(ValueError, match="cores: 1 or more expected"):
