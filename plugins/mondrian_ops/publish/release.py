@@ -68,6 +68,7 @@ _REPORT_KEYS = frozenset(
 _SCHEMA = "ARROW:schema"
 _LIMITS_PAGES = "max_rows_per_page" in signature(pq.ParquetWriter).parameters  # older Arrow: not
 _BATCH_ROWS = 1 << 17  # small enough that the next batch reuses its memory, still in the caches
+_READ_BACK_ROWS = 1 << 19  # of a column: the check has as much to do for a small batch
 
 
 def write_part(
@@ -152,7 +153,7 @@ def _parquet(content: Any, schema: pa.Schema) -> pq.ParquetFile:
 
 
 def _read_back(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    yield from file.iter_batches(_BATCH_ROWS, columns=list(columns), use_threads=False)
+    yield from file.iter_batches(_READ_BACK_ROWS, columns=list(columns), use_threads=False)
 
 
 def _vanished(path: str) -> StorageError:
