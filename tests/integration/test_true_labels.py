@@ -51,6 +51,9 @@ def people() -> pa.Table:
         "town": _with_gaps([TOWNS[each % 7] for each in at.tolist()]),
         "country": _with_gaps([["France", "Italy", "Chad"][each % 3] for each in at.tolist()]),
         "score": pa.array((at % 12).tolist(), pa.float64()),
+        "pay": _with_gaps(
+            [["medium", "low", "very high", "high"][each % 4] for each in at.tolist()]
+        ),
         "code": _with_gaps([f"{'AE'[each % 2]}1{each % 5}.{each % 3}" for each in at.tolist()]),
         "address": _with_gaps([f"10.0.{each % 3}.{each % 11}" for each in at.tolist()]),
         "ill": pa.array([f"ill {each % 5}" for each in range(ROWS)]),
@@ -74,6 +77,7 @@ KINDS = {
     "a ladder": ["age=ladder:5/10/20@16", "country=hierarchy:countries.csv"],
     "a ladder of fractions": ["height=ladder:0.5/1.5@0.1", "age"],
     "a ladder that begins with single values": ["age=ladder:1/5"],
+    "categories in an order": ["pay=order:low/medium/high/very high", "age"],
     "a calendar": ["born=ladder:calendar", "day=ladder:week", "age"],
     "a calendar of moments": ["seen=ladder:month/year"],
     "steps of prefixes": ["zip=prefix:2/1", "age"],

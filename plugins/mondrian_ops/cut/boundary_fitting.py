@@ -27,7 +27,7 @@ from mondrian_ops.data.encoding import positions
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profile
 from mondrian_ops.data.values import after, read_value
-from mondrian_ops.generalize.attributes import Classes, Encoded, IntervalAttribute
+from mondrian_ops.generalize.attributes import Classes, Encoded, IntervalAttribute, OrderedAttribute
 from mondrian_ops.generalize.rounding import round_between
 from mondrian_ops.generalize.series_boundaries import (
     ColumnBoundaries,
@@ -137,7 +137,9 @@ class _Sample:
         columns = {
             attribute.name: _Column(encoded, classes, self._profile.domains[attribute.name])
             for attribute, encoded in zip(anonymizer.attributes, coded.encoded, strict=True)
-            if isinstance(attribute, IntervalAttribute) and attribute.cells is None
+            if isinstance(attribute, IntervalAttribute)
+            and not isinstance(attribute, OrderedAttribute)
+            and attribute.cells is None
         }
         for wanted in _NUMBERS:
             fitted = {name: each.boundaries(wanted, self._job.k) for name, each in columns.items()}

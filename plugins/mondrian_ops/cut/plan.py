@@ -29,7 +29,7 @@ from mondrian_ops.cut.plan_version import SCHEMA, check_schema
 from mondrian_ops.data.encoding import value_type
 from mondrian_ops.data.values import read_value, text_of
 from mondrian_ops.errors import StorageError
-from mondrian_ops.generalize.attributes import Attribute, TreeAttribute
+from mondrian_ops.generalize.attributes import Attribute, OrderedAttribute, TreeAttribute
 from mondrian_ops.generalize.rounding import Round
 from mondrian_ops.late_methods import dataclass
 
@@ -87,6 +87,8 @@ def orders_of(attributes: Sequence[Attribute]) -> dict[str, Order]:
             order = Order(
                 attribute.type, leaves, attribute.prefix, attribute.named, attribute.pointed
             )
+        elif isinstance(attribute, OrderedAttribute):
+            order = Order(attribute.type, attribute.order)
         orders[attribute.name] = order
     return orders
 

@@ -180,6 +180,8 @@ def _generalization(
         how = str(quasi.generalization)
     if quasi.ladder is not None:
         return f"ladder {quasi.steps}"
+    if quasi.order is not None:
+        return f"order {'/'.join(quasi.order)}"
     if quasi.grid is not None:
         how = f"grid {quasi.grid:g}@{quasi.origin:g}"
     elif hierarchy is not None:

@@ -193,7 +193,9 @@ class Profiler:
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
         }
         self._ranges: dict[str, list[pa.Array]] = {
-            n: [] for n, how in self._how.items() if how == "interval" and not job.recodes_globally
+            n: []
+            for n, how in self._how.items()
+            if how == "interval" and not job.recodes_globally and self._quasi[n].order is None
         }
         # Algorithms that recode whole columns need only the combinations of values. This pass
         # counts them, and the counts of single columns follow from them.
@@ -262,6 +264,8 @@ class Profiler:
         for name, tally in self._finished_tallies().items():
             domains[name], occurrences = tally.finish(self._types[name])
             _check_text(name, domains[name])
+            if name in self._quasi and self._quasi[name].order is not None:
+                self._check_order(self._quasi[name], domains[name], occurrences)
             hierarchy = self._hierarchies.get(name)
             if hierarchy is not None:
                 leaves = _leaves(hierarchy, name in self._sensitive)
@@ -286,6 +290,13 @@ class Profiler:
             complete=complete,
             rare=rare,
         )
+
+    def _check_order(self, quasi: QuasiIdentifier, values: pa.Array, counts: pa.Array) -> None:
+        listed = pa.array(quasi.order, values.type)
+        unknown = pc.invert(pc.is_in(values, value_set=listed))
+        if len(values) and pc.any(unknown).as_py():
+            rows = pc.sum(counts.slice(len(counts) - len(values)).filter(unknown)).as_py()
+            raise not_in_order(quasi.name, rows)
 
     def _check_leaves(
         self, name: str, values: pa.Array, counts: pa.Array, leaves: pa.Array
@@ -456,9 +467,12 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
             f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
         )
     how = quasi.generalization or ("interval" if ordered else "set")
-    if how == "interval" and not ordered:
+    if quasi.order is not None and not _is_text(type_):
+        raise JobError(f"{where} cannot use order, which is for text; say types: text")
+    if how == "interval" and not ordered and quasi.order is None:
         raise JobError(
-            f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy"
+            f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy, or give "
+            "its values an order"
         )
     _check_ladder(quasi, where, number=number, has_days=has_days, ordered=ordered)
     if quasi.grid is None:
@@ -470,6 +484,21 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )
     return how
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(
+        kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_)
+    )
+
+
+def not_in_order(name: str, rows: int) -> InputError:
+    """The error about rows whose value the job's order of a column does not list."""
+    return InputError(
+        f"column {name!r}: {rows} row(s) hold values that order does not list; add them, or make "
+        "them missing"
+    )
 
 
 def _check_ladder(

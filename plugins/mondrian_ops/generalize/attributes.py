@@ -29,7 +29,7 @@ from mondrian_ops.data.encoding import (
     positions,
 )
 from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
-from mondrian_ops.data.profile import no_leaves
+from mondrian_ops.data.profile import no_leaves, not_in_order
 from mondrian_ops.data.small_integers import look_up
 from mondrian_ops.data.values import example_text, json_value, text_of
 from mondrian_ops.errors import InputError
@@ -280,6 +280,31 @@ class IntervalAttribute(Attribute):
 
 
 @dataclass(frozen=True)
+class OrderedAttribute(IntervalAttribute):
+    """Texts in an order that the job gives, ``order``, published as intervals of them."""
+
+    order: pa.Array = field(default_factory=lambda: pa.nulls(0, pa.string()), kw_only=True)
+
+    def encode(self, column: Column) -> Encoded:
+        codes, unknown = encode_known(indexed(column).mapped(self.texts), self.order)
+        if unknown:
+            raise not_in_order(self.name, unknown)
+        places = np.concatenate([[0.0], np.arange(len(self.order), dtype=np.float64)])
+        return Encoded(
+            codes=codes,
+            size=len(places),
+            kind="interval",
+            low=places,
+            high=places,
+            span=self.high,
+            values=self.order,
+        )
+
+    def cut_round(self, encoded: Encoded, code: int) -> None:
+        """None: between two values of the order there is no other."""
+
+
+@dataclass(frozen=True)
 class TreeAttribute(Attribute):
     """Values that are leaves of a hierarchy, published as their lowest common ancestor.
 
@@ -357,7 +382,8 @@ class TreeAttribute(Attribute):
         missing = high == 0
         node = self._common_ancestors(encoded.codes, classes)
         exact = low == high
-        ncp, lm = (np.where(exact, 0.0, loss[node]) for loss in self.hierarchy.losses())
+        nothing = missing if self.units is not None else exact
+        ncp, lm = (np.where(nothing, 0.0, loss[node]) for loss in self.hierarchy.losses())
         ncp[star] = lm[star] = 1.0
         if self.prefix:
             labels = self._wildcards(encoded.codes, classes, node, missing)

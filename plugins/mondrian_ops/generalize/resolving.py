@@ -18,6 +18,7 @@ from mondrian_ops.errors import JobError
 from mondrian_ops.generalize.attributes import (
     Attribute,
     IntervalAttribute,
+    OrderedAttribute,
     SetAttribute,
     TreeAttribute,
 )
@@ -50,6 +51,9 @@ def _attribute(
     name, type_ = quasi.name, profile.types[quasi.name]
     domain = profile.domains[name]
     how, pointed = generalization_of(quasi, type_), name in profile.pointed
+    if quasi.order is not None and not job.recodes_globally:
+        listed, highest = pa.array(quasi.order, pa.string()), float(len(quasi.order) - 1)
+        return OrderedAttribute(name, type_, 0.0, highest, order=listed, pointed=pointed)
     if how == "interval" and not job.recodes_globally:
         cells = _cells(profile, quasi)
         low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
@@ -69,6 +73,7 @@ def _attribute(
         place = {unit: at for at, unit in enumerate(hierarchy.leaves)}
         leaf_of = np.array([place[unit] for unit in finest_units(quasi, texts)], np.int64)
         units = pa.array(texts, pa.string()), leaf_of
+        hierarchy = _measured_by_days(hierarchy, texts, leaf_of)
     order = np.argsort(hierarchy.tree_order) if tree_order else np.arange(count)
     named = quasi.hierarchy is not None
     present = len(domain) if units is None else count
@@ -80,6 +85,10 @@ def _attribute(
 def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> Hierarchy | None:
     """The tree over the values of a column that has none from a file."""
     name, texts = quasi.name, _texts(domain, pointed)
+    if quasi.order is not None:
+        return Hierarchy.from_order(
+            quasi.order, np.arange(len(quasi.order), dtype=np.float64), name
+        )
     if how == "interval":
         line = positions(domain, name) if len(domain) else np.zeros(1)
         return Hierarchy.from_order(texts, line, name)
@@ -95,6 +104,18 @@ def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> 
     values = _line(domain, name) if len(domain) else np.zeros(1)
     hierarchy = Hierarchy.from_ladder(values, quasi.widths, quasi.origin, name)
     return _labelled(replace(hierarchy, leaves=texts), texts) if len(domain) else hierarchy
+
+
+def _measured_by_days(
+    hierarchy: Hierarchy, texts: list[str], leaf_of: NDArray[np.int64]
+) -> Hierarchy:
+    """The same; a node loses the share of the days that it holds, nothing if it holds one."""
+    _, first = np.unique([text[:10] for text in texts], return_index=True)
+    of_leaves = np.bincount(leaf_of[first], minlength=len(hierarchy.leaves))
+    days = np.zeros(len(hierarchy.labels))
+    for level in hierarchy.ancestors:
+        np.maximum(days, np.bincount(level, of_leaves, len(days)), out=days)
+    return replace(hierarchy, share=np.where(days > 1, days / len(first), 0.0))
 
 
 def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:

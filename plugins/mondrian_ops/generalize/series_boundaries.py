@@ -117,6 +117,8 @@ def generalized_by(
         text: str = generalization_of(quasi, types[quasi.name])
         if quasi.grid is not None:
             text = f"grid {quasi.grid:g}@{quasi.origin:g}"
+        elif quasi.order is not None:
+            text = f"order {'/'.join(quasi.order)}"
         elif quasi.ladder is not None:
             text = f"ladder {quasi.steps}"
         elif quasi.name in hierarchies:

@@ -9,6 +9,7 @@ or a short form, which the trigger form and ``--set`` take:
 ``country=hierarchy:countries.csv``   a hierarchy read from a file
 ``age=ladder:5/10/20@16``             a ladder of intervals, counted from the origin 16 (else 0)
 ``visit=ladder:month/year``           units of the calendar, or another ladder by its name
+``pay=order:low/medium/high``         intervals of categories in this order
 ``zip=prefix:5/3/1``                  prefixes of so many characters
 ``age=grid:5@16``                     intervals widened to a grid of step 5 from the origin 16
 ====================================  =====================================================
@@ -35,7 +36,8 @@ Step = Literal[
 
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, NAME=prefix:5/3/1, "
-    "NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year or NAME=grid:STEP@ORIGIN"
+    "NAME=order:LOW/HIGH, NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year or "
+    "NAME=grid:STEP@ORIGIN"
 )
 _UNITS = ("day", "week", "month", "quarter", "year", "decade")
 _CALENDAR = ("day", "month", "quarter", "year", "decade")
@@ -97,6 +99,16 @@ class QuasiIdentifier(Options):
         see="[Ladders](#write-a-ladder)",
         examples=((5, 10, 20), ("month", "year")),
     )
+    order: tuple[str, ...] | None = option(
+        None,
+        text="The values of a column of text in their order, least first. Classes are then "
+        "published as intervals.",
+        noun="a value",
+        limit="hierarchy_rows",
+        only_with={"generalization": ("interval",)},
+        see="[Ordered categories](#give-categories-an-order)",
+        examples=(("low", "medium", "high"),),
+    )
     origin: float = option(
         0, text="Where a ladder or a grid starts. For dates: a day counted from 1970-01-01."
     )
@@ -125,6 +137,10 @@ class QuasiIdentifier(Options):
             "hierarchy": {"generalization": "hierarchy", "hierarchy": argument},
             "ladder": {"ladder": widths, "origin": origin},
             "prefix": {"generalization": "prefix", "ladder": widths, "origin": origin},
+            "order": {
+                "generalization": "interval",
+                "order": [*map(str.strip, argument.split("/"))],
+            },
             "grid": {"generalization": "interval", "grid": steps, "origin": origin},
         }
         if argument and word in forms:
@@ -132,7 +148,7 @@ class QuasiIdentifier(Options):
         words = get_args(Generalization)
         if how in words:
             return {"name": name, "generalization": how}
-        hint = did_you_mean(word, (*words, "ladder", "grid"))
+        hint = did_you_mean(word, (*words, "ladder", "grid", "order"))
         hint = "" if hint.endswith(f"{word!r}?)") else hint
         raise wrong(path, f"{shown(text)} is no short form{hint}; write {_SHORT_FORMS}")
 
@@ -166,7 +182,7 @@ class QuasiIdentifier(Options):
         implied: Generalization | None = None
         if self.hierarchy is not None or self.ladder is not None:
             implied = "prefix" if self.named_ladder in _OF_PREFIXES else "hierarchy"
-        elif self.grid is not None:
+        elif self.grid is not None or self.order is not None:
             implied = "interval"
         return replace(self, generalization=self.generalization or implied)
 
@@ -176,6 +192,8 @@ class QuasiIdentifier(Options):
             self._check_one_tree(path)
         if self.named_ladder:
             self._check_named(path)
+        if self.order is not None:
+            self._check_order(path)
         if self.origin and self.grid is None and (self.ladder is None or self.named_ladder):
             raise wrong(
                 f"{path}.origin",
@@ -201,6 +219,20 @@ class QuasiIdentifier(Options):
                     f"{path}.ladder[{at}]",
                     f"{coarse} is not a larger multiple of the width before it, {fine}; "
                     "intervals must nest, such as [5, 10, 20]",
+                )
+
+    def _check_order(self, path: str) -> None:
+        if self.grid is not None:
+            raise wrong(f"{path}.grid", "is for numbers and dates; remove grid or order")
+        values = self.order or ()
+        for at, value in enumerate(values):
+            if value in values[:at]:
+                raise wrong(f"{path}.order[{at}]", "is listed twice; remove one of the two")
+            if ", " in value or value == "*" or value[:1] in ("[", "(") or value[-1:] in ("]", ")"):
+                raise wrong(
+                    f"{path}.order[{at}]",
+                    f"{shown(value)} could be read as an interval or as hidden; rename the value "
+                    "in the data, or use a hierarchy",
                 )
 
     def _check_named(self, path: str) -> None:

@@ -17,7 +17,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
 from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
 from mondrian_ops.verify.scales import LABELS_OF_INTERVALS, flags
-from mondrian_ops.verify.spans import days_of
+from mondrian_ops.verify.spans import days_of, ends_in_order
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -146,6 +146,21 @@ class Categories:
             for is_hidden, members in zip(hidden, known, strict=True)
         ]
         return cls(domain, np.where(present[row], row, -1), lists)
+
+    @classmethod
+    def in_order(cls, labels: pa.ChunkedArray, order: Sequence[str]) -> Categories:
+        """Intervals of categories in an ``order``, ``[low, medium]``."""
+        texts, row = _encoded(labels)
+        place = {text: at for at, text in enumerate(order)}
+        members: list[Ints] = []
+        for text in texts.to_pylist():
+            if text is None or text == HIDDEN:
+                members.append(np.arange(len(order) if text else 0))
+                continue
+            low, high = (place[end] for end in ends_in_order(text))
+            members.append(np.arange(low, high + 1))
+        present = flags(texts.is_valid())
+        return cls(pa.array(order, pa.string()), np.where(present[row], row, -1), members)
 
     @property
     def lists(self) -> pa.Array:

@@ -136,6 +136,10 @@ class _Reader:
         if name not in table.column_names:
             low, high = table[f"{name}_min"], table[f"{name}_max"]
             return self._interval(name, Intervals.of_bounds(low, high, whole, "grid" in options))
+        if "order" in options:
+            if self._form in ("midpoint", "bounds"):
+                return {name: _plain(table[name])}
+            return self._category(name, Categories.in_order(table[name], options["order"]))
         ladder = next(iter(options.get("ladder", ())), None)
         if how == "hierarchy" and isinstance(ladder, str) and ladder in CALENDAR:
             return self._interval(name, Intervals.of_calendar(name, table[name]))

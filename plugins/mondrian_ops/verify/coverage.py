@@ -137,6 +137,8 @@ def _of_texts(
     kind = quasi.generalization
     if quasi.named_ladder in spans.KINDS:
         return _Texts(texts, _spans(values.cast(pa.string()), texts, quasi.named_ladder))
+    if quasi.order is not None:
+        return _Texts(texts, _in_order(values.cast(pa.string()).to_pylist(), texts, quasi.order))
     is_text = any(is_one(values.type) for is_one in _TEXTS)
     is_widths = quasi.widths and kind != "prefix"
     if is_widths or kind == "interval" or (kind is None and not is_text):
@@ -233,6 +235,19 @@ def _spans(own: pa.Array, texts: Sequence[str | None], kind: str) -> Sequence[It
         for value in np.flatnonzero((first <= keys) & (keys <= last)).tolist():
             found[value].append(text)
     return found
+
+
+def _in_order(
+    own: Sequence[str | None], texts: Sequence[str | None], order: Sequence[str]
+) -> Sequence[Iterable[str | None]]:
+    place = {text: at for at, text in enumerate(order)}
+    covering: dict[str | None, list[str | None]] = {None: [None]}
+    for text in texts:
+        if text is not None and text != _ANY:
+            low, high = map(place.__getitem__, spans.ends_in_order(text))
+            for value in order[low : high + 1]:
+                covering.setdefault(value, []).append(text)
+    return [covering.get(value, []) for value in own]
 
 
 def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterable[str | None]]:

@@ -41,6 +41,7 @@ from mondrian_ops.verify.scales import (
     ranked,
     written,
 )
+from mondrian_ops.verify.spans import ends_in_order
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -139,6 +140,8 @@ def _labels_of(
     name, domain = quasi.name, domains[quasi.name]
     type_ = plain(types[name])
     how = _generalization(quasi, type_)
+    if quasi.order is not None:
+        return OrderedLabels(name, quasi.order)
     if how == "interval":
         if quasi.grid is not None and not job.recodes_globally:
             return IntervalLabels(name, GridScale(type_, domain, quasi.grid, quasi.origin))
@@ -240,6 +243,42 @@ class _Known(Generic[_Read]):
 
 
 # Categories
+
+
+class OrderedLabels(PublishedLabels):
+    """Reads intervals of categories in an order, ``[low, medium]``, and single ones."""
+
+    def __init__(self, name: str, order: Sequence[str]) -> None:
+        super().__init__(name)
+        self._place = {text: at for at, text in enumerate(order)}
+
+    def covers(
+        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
+    ) -> Flags:
+        low, high, missing, star = self._read(labels)
+        texts = written(values, self.pointed).to_pylist()
+        value = np.array([self._place.get(text, -1) for text in texts], np.int64)[value_of]
+        inside = (value >= 0) & (low[label_of] <= value) & (value <= high[label_of])
+        is_missing = nulls(values)[value_of]
+        return star[label_of] | np.where(missing[label_of], is_missing, inside)
+
+    def losses(self, labels: Sequence[pa.Array]) -> Losses:
+        low, high, _, star = self._read(labels)
+        lost = (high - low) / max(1, len(self._place) - 1)
+        lost[star] = 1.0
+        return Losses(lost, lost, (low == high) & ~star, star)
+
+    def _read(self, labels: Sequence[pa.Array]) -> tuple[Ints, Ints, Flags, Flags]:
+        """The places of both ends of each label; missing; star."""
+        texts = written(labels[0])
+        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
+        ends = np.zeros((2, len(texts)), np.int64)
+        for at, text in enumerate(texts.to_pylist()):
+            if not missing[at] and not star[at]:
+                ends[:, at] = [self._place.get(end, -1) for end in ends_in_order(text)]
+        if (ends < 0).any():
+            raise self._unread()
+        return ends[0], ends[1], missing, star
 
 
 class TreeLabels(PublishedLabels):
@@ -349,6 +388,7 @@ class SpanLabels(PublishedLabels):
         ncp = np.where(under > 1, under / max(1, count), 0.0)
         lm = np.where(missing, 0.0, (under - 1) / max(1, count - 1))
         ncp[star] = lm[star] = 1.0
+        lm = ncp if self._kind == "calendar" else lm  # as intervals
         single = [text in self._single for text in written(labels[0]).to_pylist()]
         return Losses(ncp, lm, missing | ((under == 1) & single), star)
 

@@ -64,3 +64,11 @@ KINDS: Mapping[str, Callable[[str], tuple[str, str]]] = {"calendar": days_of, "i
 def key_of(text: str, kind: str) -> str:
     """What a value is compared with the ends of such labels by: its day, or its code."""
     return text[:10] if kind == "calendar" else text.replace(".", "")
+
+
+def ends_in_order(label: str) -> tuple[str, str]:
+    """The first and the last category of a label, ``[low, medium]``, of a column with an order."""
+    if label.startswith("[") and label.endswith("]"):
+        low, _, high = label[1:-1].partition(", ")
+        return low, high
+    return label, label

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mondrian_ops import pipeline, read_release
+from mondrian_ops import anonymize, pipeline, read_release
 from mondrian_ops.errors import InputError, MondrianOpsError
+from mondrian_ops.reading.columns import Categories
 
 ROWS = 400
 TOWNS = ["Paris", "Lyon", "Rome", "Bari"]
@@ -157,3 +158,41 @@ def test_units_of_the_calendar_are_the_days_between_their_ends(tmp_path: Path) -
     drawn = read_release(tmp_path / "out", "sample", kind="arrow", columns=["born"], seed=1)
     pairs = zip(drawn["born"].to_pylist(), read["born_min"].to_pylist(), strict=True)
     assert all(low <= day for day, low in pairs)
+
+
+ORDER = ["low", "medium", "high", "very high"]
+
+
+@pytest.fixture(scope="module")
+def ordered() -> tuple[pa.Table, pa.Table]:
+    """Rows, and their release on a column of categories with an order."""
+    draw = np.random.default_rng(6)
+    pay = pa.array(draw.choice(ORDER, ROWS, p=[0.6, 0.3, 0.08, 0.02]))
+    rows = people().append_column("pay", pay)
+    described = {"k": 10, "quasi_identifiers": ["age", {"name": "pay", "order": ORDER}]}
+    table, _ = anonymize(rows, described)
+    return rows, table
+
+
+def test_classes_of_ordered_categories_are_intervals(ordered: tuple[pa.Table, pa.Table]) -> None:
+    labels = {*ordered[1]["pay"].unique().to_pylist()}
+    ends = [label[1:-1].split(", ") for label in labels if label.startswith("[")]
+    assert ends
+    assert all(ORDER.index(low) < ORDER.index(high) for low, high in ends)
+
+
+def test_an_interval_of_categories_stands_for_those_between(
+    ordered: tuple[pa.Table, pa.Table],
+) -> None:
+    labels = ordered[1]["pay"].cast(pa.string())
+    lists = Categories.in_order(labels, ORDER).lists.to_pylist()
+    for label, members in zip(labels.to_pylist(), lists, strict=True):
+        low, high = label[1:-1].split(", ") if label.startswith("[") else (label, label)
+        assert members == ORDER[ORDER.index(low) : ORDER.index(high) + 1]
+
+
+def test_a_category_that_the_order_lacks_is_counted_and_not_named() -> None:
+    rows = pa.table({"pay": ["low"] * 20 + ["secret"] * 3})
+    with pytest.raises(InputError, match=r"column 'pay': 3 row\(s\) hold values") as caught:
+        anonymize(rows, {"k": 2, "quasi_identifiers": ["pay=order:low/high"]})
+    assert "secret" not in str(caught.value)
