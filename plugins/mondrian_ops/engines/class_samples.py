@@ -27,7 +27,7 @@ _FIGURES = "singled_out.json"
 
 def take_sample(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -> None:
     """Write the sample of a fragment to the working files, if it is one of those to sample."""
-    chosen = _sampled_fragments(run.state.fragments)
+    chosen = sampled_fragments(run.state.fragments)
     if fragment.id in chosen and raw_columns(run.dataset)[0]:
         share = SAMPLED * fragment.rows / max(1, sum(chosen.values()))
         sample = sample_of(run, rows, released, share, fragment.id)
@@ -63,7 +63,7 @@ def written_figures(run: Run, summaries: Sequence[Summary]) -> list[dict[str, An
     if run.work.is_written(run.work.path(_FIGURES)):
         kept: list[dict[str, Any]] = run.work.read_json(_FIGURES)
         return kept
-    chosen = _sampled_fragments(run.state.fragments)
+    chosen = sampled_fragments(run.state.fragments)
     names = [_name(each.id) for each in summaries if each.rows and each.id in chosen]
     figures = figures_of(run, list(in_threads(run.work.read_arrow, names)))
     run.work.write_json(_FIGURES, figures)
@@ -77,7 +77,7 @@ def figures_of(run: Run, samples: Sequence[pa.Table]) -> list[dict[str, Any]]:
     return [each.to_dict() for each in found]
 
 
-def _sampled_fragments(fragments: Sequence[Fragment]) -> dict[int, int]:
+def sampled_fragments(fragments: Sequence[Fragment]) -> dict[int, int]:
     """The rows of the fragments to sample; the same in every task."""
     order = np.random.default_rng(0).permutation(len(fragments))[:PARTS]
     return {fragments[at].id: fragments[at].rows for at in order}

@@ -15,7 +15,7 @@ from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.plan import filter_of, is_exact, pushdown_filter
 from mondrian_ops.data.pool import NIGHT
 from mondrian_ops.data.values import in_one_spelling
-from mondrian_ops.engines.class_samples import take_sample
+from mondrian_ops.engines import class_samples, use_samples
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import InputError, UnattainableError
@@ -68,7 +68,10 @@ def anonymize(
     if measured["rows"]:
         hidden = _written(run, fragment, rows, released, phases)
         with phases("sample"):
-            take_sample(run, fragment, _in_one_spelling(run.dataset.job, rows), released)
+            class_samples.take_sample(
+                run, fragment, _in_one_spelling(run.dataset.job, rows), released
+            )
+            use_samples.take_sample(run, fragment, rows, released)
     return Summary.of(fragment, {**measured, "hidden": hidden, "phases": phases.costs()}, started)
 
 

@@ -81,6 +81,15 @@ def _check_columns(job: JobOptions) -> None:
                 f"column {name!r} is listed already, at {earlier}; a column is either an "
                 "identifier, a quasi-identifier or sensitive; remove it from one of the two",
             )
+    raw = {*job.sensitive} if job.unlisted == "drop" else {*job.sensitive, job.target} - {
+        *job.identifiers, *job.quasi_identifier_names
+    }  # fmt: skip
+    if job.target is not None and job.target not in raw:
+        raise wrong(
+            "target",
+            f"column {job.target!r} is not published as it is, so no model can be trained to "
+            "predict it; name a sensitive column",
+        )
 
 
 def _check_diversity(job: JobOptions) -> None:
@@ -163,7 +172,7 @@ def _check_algorithm(job: JobOptions) -> None:
 
 
 def _check_publication(job: JobOptions) -> None:
-    limits = ("max_gcp", "max_risk", "max_suppressed")
+    limits = ("max_gcp", "max_risk", "max_query_error", "max_suppressed")
     if job.on_exceeded == "ask" and all(getattr(job, name) is None for name in limits):
         raise wrong(
             "on_exceeded",

@@ -292,6 +292,27 @@ class JobOptions(WithCriteria):
         examples=(0.1,),
         form=APPROVAL,
     )
+    max_query_error: float | None = option(
+        None,
+        title="Maximum error of counts",
+        text="The maximum of the median relative error of random counts of the release's rows.",
+        noun="a relative error",
+        minimum=0,
+        unset="no limit",
+        see="[How it is measured](report.md#judge-the-use-of-a-release)",
+        examples=(0.1,),
+        form=APPROVAL,
+    )
+    target: str | None = option(
+        None,
+        title="Column to predict",
+        text="A column that is published as it is. The report says how well a model predicts it "
+        "that is trained on the release, beside one that is trained on the input.",
+        unset="no model",
+        see="[How it is measured](report.md#judge-the-use-of-a-release)",
+        examples=("diagnosis",),
+        form=APPROVAL,
+    )
     max_suppressed: float | None = option(
         None,
         title="Maximum suppressed rows",
@@ -304,8 +325,8 @@ class JobOptions(WithCriteria):
     on_exceeded: Literal["refuse", "ask"] = option(
         "refuse",
         title="If a limit is exceeded",
-        text="What happens to a release that exceeds one of the three limits: `max_gcp`, "
-        "`max_risk`, `max_suppressed`.",
+        text="What happens to a release that exceeds one of the limits: `max_gcp`, "
+        "`max_risk`, `max_query_error`, `max_suppressed`.",
         choices={"refuse": "nothing is published", "ask": "the release waits for an approval"},
         form=APPROVAL,
     )

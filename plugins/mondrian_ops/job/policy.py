@@ -84,6 +84,7 @@ class Policy(WithCriteria):
     )
     max_gcp: float | None = option(None, text="The maximum `max_gcp`.", minimum=0, maximum=1)
     max_risk: float | None = option(None, text="The maximum `max_risk`.", minimum=0, maximum=1)
+    max_query_error: float | None = option(None, text="The maximum `max_query_error`.", minimum=0)
     max_suppressed: float | None = option(
         None,
         text="The maximum `max_suppressed`, a number of rows or a share of them below 1.",
@@ -376,7 +377,7 @@ def _criteria(policy: Policy, job: Job) -> Iterator[str]:
 
 
 def _limits(policy: Policy, job: Job) -> Iterator[str]:
-    for name in ("max_gcp", "max_risk", "max_suppressed"):
+    for name in ("max_gcp", "max_risk", "max_query_error", "max_suppressed"):
         most, limit = getattr(policy, name), getattr(job, name)
         if most is None:
             continue

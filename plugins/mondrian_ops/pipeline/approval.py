@@ -21,6 +21,7 @@ Approve = Callable[[Report], str | None]
 _REMEDIES = {
     "max_gcp": "lower k or l, generalize fewer columns, or raise max_gcp",
     "max_risk": "raise k, or raise max_risk",
+    "max_query_error": "lower k or l, generalize fewer columns, or raise max_query_error",
     "max_suppressed": "lower samarati.max_suppressed or k, or raise max_suppressed",
 }
 
@@ -115,6 +116,7 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
     shares = {
         "max_gcp": ("GCP, the share of information lost,", report["metrics"]["GCP"]),
         "max_risk": ("the highest risk of re-identification", report["risk"]["prosecutor_max"]),
+        "max_query_error": ("the median error of random counts", _query_error(report)),
     }
     for option, (what, reached) in shares.items():
         limit = getattr(job, option)
@@ -130,6 +132,12 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
                 f"suppressed, and at most {number(allowed)} may be"
             )
     return excesses
+
+
+def _query_error(report: Mapping[str, Any]) -> float:
+    """The median error of random counts; none were asked where no count is large enough."""
+    errors = report.get("use", {}).get("query_error")
+    return 0.0 if errors is None else float(errors["median"])
 
 
 def _figure(share: float) -> str:

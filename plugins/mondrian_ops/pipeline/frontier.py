@@ -34,8 +34,8 @@ Point = Mapping[str, Any]
 """``{"k", "l"}``; l is None for no diversity."""
 
 _OF_PUBLICATION = {
-    *("require_approval", "max_gcp", "max_risk", "max_suppressed", "on_exceeded"),
-    *("overlap", "population", "dependencies"),
+    *("require_approval", "max_gcp", "max_risk", "max_query_error", "max_suppressed"),
+    *("on_exceeded", "overlap", "population", "dependencies", "target"),
 }
 """Options that decide whether a release is published: a point is measured without them."""
 

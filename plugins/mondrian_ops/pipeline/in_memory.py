@@ -13,7 +13,7 @@ import pyarrow as pa
 from mondrian_ops import report as reports
 from mondrian_ops import stores, tables
 from mondrian_ops.cut.anonymizer import columns_to_read
-from mondrian_ops.engines import class_samples
+from mondrian_ops.engines import class_samples, use_samples
 from mondrian_ops.engines.memory import MemoryEngine
 from mondrian_ops.engines.release_check import Counted
 from mondrian_ops.engines.run import Dataset, Run
@@ -111,6 +111,10 @@ def anonymize(
     sample = class_samples.sample_of(run, source.table, engine.released)
     state = with_singled_out(state, class_samples.figures_of(run, [sample]))
     end("single_out")
+    of_use = use_samples.figures_of(
+        run, [use_samples.sample_of(run, source.table, engine.released)]
+    )
+    end("use")
     measured = Measured(
         state=replace(
             state,
@@ -123,6 +127,7 @@ def anonymize(
         summaries=[summary],
         counted=Counted(count, [part], requirements.check(count, job, hierarchies)),
         wrap_up_s=time.perf_counter() - anonymized,
+        use=of_use,
         phases=run.phases.costs(),
     )
     report = judged(job, measured, refusal="the release is refused")

@@ -38,6 +38,7 @@ class Measured:
         maker: see :attr:`mondrian_ops.publish.WorkDir.maker`.
         night: of a series, whose ``boundaries`` may be stable; ``waiting``: pairs of a night and
             the number of its rows that wait after this one.
+        use: how well the release can be worked with, see :mod:`mondrian_ops.engines.use_samples`.
         phases: what those after the fragments have cost.
     """
 
@@ -49,6 +50,7 @@ class Measured:
     night: SeriesNight | None = None
     waiting: Sequence[Sequence[int]] = ()
     boundaries: NightBoundaries | None = None
+    use: Mapping[str, Any] = field(default_factory=dict)
     phases: Costs = field(default_factory=dict)
 
     @property
@@ -133,6 +135,7 @@ def assembled(job: Job, measured: Measured) -> Report:
             phases=added([state.phases, *(s.phases for s in measured.summaries), measured.phases]),
             dependencies=state.dependencies,
             singled_out=state.singled_out,
+            use=measured.use,
             notes=[
                 note
                 for note in (

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mondrian_ops import publish as publishing
 from mondrian_ops import report as reports
 from mondrian_ops import series, stores
-from mondrian_ops.engines import Engine
-from mondrian_ops.engines.class_samples import written_figures
+from mondrian_ops.engines import Engine, class_samples, use_samples
 from mondrian_ops.engines.handover import Summary
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.threads import at_once, in_threads
@@ -173,9 +172,13 @@ def check(
     with phases("recount"):
         counted = _counted(job, run, summaries, progress, engine, shared)
         followed = _followed(job, run, summaries) if counted.count.rows else None
+    of_use: dict[str, Any] = {}
     if counted.count.rows:
         with phases("single_out"):
-            state = with_singled_out(state, written_figures(run, summaries))
+            figures = class_samples.written_figures(run, summaries)
+            state = with_singled_out(state, figures)
+        with phases("use"):
+            of_use = use_samples.written_figures(run, summaries)
     measured = Measured(
         state=state,
         summaries=summaries,
@@ -185,6 +188,7 @@ def check(
         night=run.dataset.night,
         waiting=() if run.dataset.holding is None else series.waiting_in(run),
         boundaries=boundaries,
+        use=of_use,
         phases=phases.costs(),
     )
     if followed is not None:

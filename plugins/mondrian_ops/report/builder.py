@@ -43,6 +43,7 @@ class RunFigures:
             report.
         dependencies: :class:`~mondrian_ops.data.finding.Finding` as dicts.
         singled_out: :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts.
+        use: see :class:`~mondrian_ops.report.document.Use`.
         made_by, requested_by, run_type: see :func:`statements.maker` and
             :func:`statements.requested`.
         series: the night of a series, see :class:`~mondrian_ops.report.document.SeriesNight`.
@@ -68,6 +69,7 @@ class RunFigures:
     recoding: Mapping[str, Any] | None = None
     dependencies: Sequence[Mapping[str, Any]] = ()
     singled_out: Sequence[Mapping[str, Any]] = ()
+    use: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     made_by: str | None = None
     requested_by: str | None = None
@@ -124,6 +126,7 @@ def build(run: RunFigures) -> Report:
         "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": how} if how else {}),
+        **({"use": dict(run.use)} if run.use else {}),
         "attributes": attributes,
         **({"sensitive": sensitive} if sensitive else {}),
         "fragments": [_fragment(summary) for summary in run.summaries],

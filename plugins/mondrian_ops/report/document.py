@@ -16,6 +16,7 @@ from typing import Any
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.json_reading import as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
+from mondrian_ops.report.use import Use
 from mondrian_ops.version import __version__
 
 SCHEMA_VERSION = 1
@@ -323,6 +324,7 @@ class Report:
     risk: Risk
     levels: Mapping[str, Any] = field(default_factory=dict)
     recoding: Recoding | None = None
+    use: Use | None = None
     attributes: Mapping[str, Attribute]
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     fragments: tuple[FragmentFigures, ...] = ()
@@ -391,6 +393,7 @@ class Report:
             attributes={name or NAMELESS: part for name, part in self.attributes.items()},
             sensitive={name or NAMELESS: each for name, each in self.sensitive.items()},
             levels={name or NAMELESS: level for name, level in self.levels.items()},
+            use=None if self.use is None else self.use.named(NAMELESS),
             columns=replace(columns, **roles),
         )
 

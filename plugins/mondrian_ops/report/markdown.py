@@ -13,6 +13,7 @@ from mondrian_ops.report import outcome, statements
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
 from mondrian_ops.report.sensitive import gains, narrow_classes
+from mondrian_ops.report.use import figures
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>&:/@])")
 
@@ -71,6 +72,8 @@ def _figures(report: Report) -> str:
           for name, share, note in narrow_classes(report)),
         *((f"Highest gain of {escaped(name)}", f"{gain}: {escaped(note)}")
           for name, gain, note in gains(report)),
+        *((escaped(name), f"{value}: {escaped(note)}")
+          for name, value, note in figures(report.use)),
     )  # fmt: skip
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in lines)])
 

@@ -19,7 +19,7 @@ import jinja2
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from mondrian_ops.report import number_format, sensitive, statements
+from mondrian_ops.report import number_format, sensitive, statements, use
 from mondrian_ops.report.document import HTML_NAME, JSON_NAME, Report, json_content
 from mondrian_ops.report.sections import achieved, generalization, sections
 
@@ -98,6 +98,7 @@ def environment(*folders: Path) -> jinja2.Environment:
         "generalization": generalization,
         "statements": statements,
         "sensitive": sensitive,
+        "use": use,
     }
     return templates
 

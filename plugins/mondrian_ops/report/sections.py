@@ -64,6 +64,7 @@ def sections(report: Report, with_conditions: bool = False) -> list[Section]:
         _class_sizes(report),
         _losses(report),
         _widths(report),
+        _distances(report),
         _fragments(report, with_conditions),
         _risk(report),
     )
@@ -225,6 +226,26 @@ def _widths(report: Report) -> Section | None:
         _bars(rows, "100 % of the rows"),
         Table(("column", "generalization", *steps), cells, 2),
         list(zip(styles, steps, strict=True)),
+    )
+
+
+def _distances(report: Report) -> Section | None:
+    """How far the distribution of each column in the release is from that of the input."""
+    distances = report.use.distance if report.use else {}
+    if not distances:
+        return None
+    limit = nice_limit(distances.values()) or 1.0
+    rows = [
+        Row(name, percent(each), (stacked([(each / limit, "s0")]),), f"{name}: {percent(each)}")
+        for name, each in distances.items()
+    ]
+    return Section(
+        "Distributions before and after",
+        "How far what the release says of each column is from the input: the greatest distance of "
+        "the distribution functions of numbers and dates, half of the sum of the distances of the "
+        "shares of other values. 0 % is no distance, 100 % nothing in common.",
+        _bars(rows, percent(limit, 0)),
+        Table(("column", "distance"), [(name, percent(each)) for name, each in distances.items()]),
     )
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mondrian_ops.report import number_format, outcome, statements
+from mondrian_ops.report import number_format, outcome, statements, use
 from mondrian_ops.report.document import Report
 from mondrian_ops.report.number_format import number, percent, printable
 from mondrian_ops.report.sensitive import gains, narrow_classes
@@ -85,6 +85,7 @@ def _figures(report: Report, width: int) -> list[str]:
                              f"NCP {number(metrics.NCP, 1)}"),
         ("class size", f"DP {number(metrics.DP)}, C_avg {number(metrics.C_avg)}"),
         *_sensitive(report),
+        *_use(report),
         ("time", ", ".join(f"{phase.replace('_', ' ')} {number_format.seconds(taken)}"
                            for phase, taken in report.timings_s.items())),
     )  # fmt: skip
@@ -97,6 +98,11 @@ def _sensitive(report: Report) -> list[tuple[str, str]]:
     ]
     gained = [(f"gain, {name}", f"{gain}: {note}") for name, gain, note in gains(report)]
     return [(_short(printable(name), 16), text) for name, text in (*similar, *gained)]
+
+
+def _use(report: Report) -> list[tuple[str, str]]:
+    figures = [(name.lower(), f"{value}: {note}") for name, value, note in use.figures(report.use)]
+    return [(_short(printable(name), 16), printable(text)) for name, text in figures]
 
 
 def _attributes(report: Report, width: int, paint: Paint) -> list[str]:

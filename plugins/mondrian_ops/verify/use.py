@@ -8,6 +8,7 @@ of random counts as well).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -28,10 +29,10 @@ QUERIES = 1000
 LEAST_SHARE = 0.01
 """Counts of fewer than so many of the rows, or than k, are not asked: nobody would rely on them."""
 
-_RANGES = 32  # of a column
-_PAIRS = 45  # of columns
+_PAIRS = 15  # of columns
+_ONE_THREAD = 200_000  # multiplications
+_MOST_RANGES = 200  # of a column
 _POINTS = 64  # at which distributions are compared
-_MOST_VALUES = 2000  # of a column of categories: the others are one
 
 Floats = NDArray[np.float64]
 Shares = NDArray[np.float32]
@@ -202,6 +203,15 @@ class ValueColumn(Column):
         return float(np.abs(before - after).sum() / 2)
 
 
+class Correlation(NamedTuple):
+    """That of two columns of numbers, in the raw rows and in the release."""
+
+    one: str
+    other: str
+    before: float
+    after: float
+
+
 class QueryErrors(NamedTuple):
     """Relative errors of random counts: of ``queries``, the ``median``, the ``mean`` and the ninth
     tenth."""
@@ -221,17 +231,13 @@ def query_errors(
     draw = np.random.default_rng(seed)
     every: list[tuple[int, ...]] = [*combinations(range(len(columns)), 2)] or [(0,)]
     pairs = [every[at] for at in draw.permutation(len(every))[:_PAIRS]]
-    ranges = [column.ranges(_RANGES, draw) for column in columns]
+    # Twice as many as are asked, because some counts are too small.
+    count = math.ceil(2 * queries / len(pairs))
+    count = min(_MOST_RANGES, count if len(pairs[0]) == 1 else math.ceil(math.sqrt(count)))
+    ranges = [column.ranges(count, draw) for column in columns]
     inside = [column.inside(of) for column, of in zip(columns, ranges, strict=True)]
     shares = [column.shares(of) for column, of in zip(columns, ranges, strict=True)]
-    true: list[Floats] = []
-    estimated: list[Floats] = []
-    for pair in pairs:
-        for counts, of_rows in ((true, inside), (estimated, shares)):
-            one = of_rows[pair[0]]
-            both = one.T @ of_rows[pair[1]] if len(pair) > 1 else one.sum(axis=0)
-            counts.append(both.ravel().astype(float))
-    counted, guessed = np.concatenate(true), np.concatenate(estimated)
+    counted, guessed = _counts(inside, pairs), _counts(shares, pairs)
     asked = np.flatnonzero(counted >= max(k, LEAST_SHARE * columns[0].rows))
     asked = draw.permutation(asked)[:queries]
     if not len(asked):
@@ -241,7 +247,23 @@ def query_errors(
     return QueryErrors(len(asked), float(middle), float(errors.mean()), float(most))
 
 
-def correlation_changes(columns: Mapping[str, Column]) -> list[tuple[str, str, float, float]]:
+def _counts(of_rows: Sequence[Shares], pairs: Sequence[tuple[int, ...]]) -> Floats:
+    """(counts,) what each two ranges of each pair of columns have in common, over all rows."""
+    if len(pairs[0]) == 1:
+        whole: Floats = of_rows[0].sum(axis=0, dtype=float)
+        return whole
+    ranges = of_rows[0].shape[1]
+    # Products so small that the library starts no threads for them: these would wait for others.
+    size = max(1, _ONE_THREAD // ranges**2)
+    starts = range(0, len(of_rows[0]), size)
+    counts = np.zeros((len(pairs), ranges, ranges))
+    for of_pair, (one, other) in zip(counts, pairs, strict=True):
+        for at in starts:
+            of_pair += of_rows[one][at : at + size].T @ of_rows[other][at : at + size]
+    return counts.ravel()
+
+
+def correlation_changes(columns: Mapping[str, Column]) -> list[Correlation]:
     """By pair of columns of numbers: their correlation in the raw rows and in the release."""
     numbers = {n: each for n, each in columns.items() if isinstance(each, NumberColumn)}
     changes = []
@@ -250,7 +272,7 @@ def correlation_changes(columns: Mapping[str, Column]) -> list[tuple[str, str, f
         before = _correlation(*(each.raw for each in pair))
         after = _correlation(*(each.middle for each in pair))
         if before is not None and after is not None:
-            changes.append((one, other, before, after))
+            changes.append(Correlation(one, other, before, after))
     return changes
 
 

@@ -12,18 +12,21 @@ from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.approval import Approval, asks, exceeded, judge
 
-LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_suppressed": 0.01}
+LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_query_error": 0.1, "max_suppressed": 0.01}
 
 
 def a_job(**keys: Any) -> Job:
     return Job.from_dict({"k": 3, "quasi_identifiers": ["age"], **keys}, paths_required=False)
 
 
-def a_report(gcp: float = 0.2, risk: float = 0.25, suppressed: int = 20) -> dict[str, Any]:
+def a_report(
+    gcp: float = 0.2, risk: float = 0.25, suppressed: int = 20, error: float = 0.1
+) -> dict[str, Any]:
     return {
         "rows": {"input": 2000, "published": 2000 - suppressed, "suppressed": suppressed},
         "metrics": {"GCP": gcp},
         "risk": {"prosecutor_max": risk},
+        "use": {"rows": 2000, "query_error": {"median": error}},
         "notes": ["a note"],
     }
 
@@ -56,6 +59,13 @@ def test_a_limit_that_is_reached_is_not_exceeded():
             "raise k, or raise max_risk",
         ),
         (
+            "max_query_error",
+            {"error": 0.101},
+            "max_query_error: the median error of random counts is 0.101 (10.1 %), above the limit "
+            "of 0.1 (10.0 %)",
+            "lower k or l, generalize fewer columns, or raise max_query_error",
+        ),
+        (
             "max_suppressed",
             {"suppressed": 21},
             "max_suppressed: 21 of 2,000 rows are suppressed, and at most 20 may be",
@@ -85,7 +95,7 @@ def test_each_limit_is_exceeded_by_itself(option, reached, text, remedy):
 
 
 def test_all_that_is_exceeded_is_told():
-    report = a_report(0.3, 0.3, 30)
+    report = a_report(0.3, 0.3, 30, 0.3)
     assert list(exceeded(a_job(**LIMITS), report)) == list(LIMITS)
     with pytest.raises(PrivacyError) as caught:
         judge(a_job(**LIMITS), report)
