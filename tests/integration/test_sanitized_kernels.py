@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,13 @@ TESTS = (
     INVARIANCE,
 )
 OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
-LONG = f"{INVARIANCE}::test_no_person_falls_below_k_and_l_over_nights"
+# By a second compilation, or mostly by what is compared, which is Python.
+LONG = (
+    f"{INVARIANCE}::test_no_person_falls_below_k_and_l_over_nights",
+    "tests/unit/cut/native/test_local_search.py::test_less_is_lost_and_every_criterion_still_holds",
+    "tests/unit/cut/native/test_present_codes.py"
+    "::test_processors_without_look_ups_find_the_same_classes",
+)
 # A byte beyond what is allocated, a sum that overflows, and a promise that is broken.
 WRONG = """
 #include <assert.h>
@@ -94,10 +101,23 @@ def test_what_is_wrong_ends_the_process(plugins: Path, name: str, argument: str,
     assert told in done.stdout or not runtime()
 
 
-def test_the_tests_of_the_kernels_pass(plugins: Path) -> None:
+@pytest.mark.parametrize(
+    "tests",
+    [
+        pytest.param(
+            [
+                *TESTS,
+                *(f"--ignore={other}" for other in OTHERS),
+                *(f"--deselect={test}" for test in LONG),
+            ],
+            id="short",
+        ),
+        pytest.param(LONG, id="long", marks=pytest.mark.soak),
+    ],
+)
+def test_the_tests_of_the_kernels_pass(plugins: Path, tests: Sequence[str]) -> None:
     # What a sanitizer says comes from no Python, and is lost where pytest captures it.
     words = ["-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider"]
     words += ["-o", f"pythonpath={plugins} scripts tests/support"]
-    words += [*TESTS, *(f"--ignore={other}" for other in OTHERS), f"--deselect={LONG}"]
-    done = watched(plugins, *words)
+    done = watched(plugins, *words, *tests)
     assert done.returncode == 0, done.stdout
