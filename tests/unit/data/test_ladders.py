@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from mondrian_ops import pipeline
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.ladders import finest_units, named_ladder
 from mondrian_ops.errors import HierarchyError
@@ -99,3 +105,19 @@ def test_codes_that_are_none_are_counted_and_not_named() -> None:
     with pytest.raises(HierarchyError, match=r"'c': 2 distinct value\(s\) are no codes") as caught:
         tree("c=ladder:icd10", ["E11", "e12", "E95"])
     assert "e12" not in str(caught.value)
+
+
+@pytest.mark.parametrize("retrieval", ["pushdown", "scatter"])
+def test_fragments_are_divided_by_the_steps_of_ladders(tmp_path: Path, retrieval: str) -> None:
+    draw = np.random.default_rng(1)
+    seen = pa.array(draw.integers(10**9, 17 * 10**8, 900)).cast(pa.timestamp("s"))
+    pay = pa.array(draw.choice(["low", "medium", "high"], 900), mask=draw.random(900) < 0.05)
+    pq.write_table(pa.table({"seen": seen, "pay": pay}), tmp_path / "a.parquet", row_group_size=99)
+    job = {"input": str(tmp_path / "a.parquet"), "output": str(tmp_path / "out"), "k": 5}
+    job |= {"quasi_identifiers": ["pay=order:low/medium/high", "seen=ladder:quarter/year"]}
+    job |= {"retrieval": retrieval, "partitioning": {"fragments": 4, "sample": 1.0}}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    pipeline.run(pipeline.load_job(tmp_path / "job.json"))
+    report = json.loads((tmp_path / "out" / "_report.json").read_text())
+    assert report["rows"]["published"] == 900
+    assert len(report["fragments"]) > 1

@@ -220,3 +220,19 @@ def test_what_is_published_of_a_row_covers_it(tmp_path_factory, people, style, g
         )
         for row in range(len(rows)):
             assert found.covers(row, found.published[row : row + 1])[0]
+
+
+def test_units_of_the_calendar_cover_the_days_that_they_hold():
+    labels = pa.array(["2024-05", "2024-Q2", "2020s", "*", None, "2024-05-02", "2024-W18"])
+    days = pa.array([date(2024, 5, 2), None, date(2025, 1, 1)])
+    units = coverage(QuasiIdentifier.read("d=ladder:calendar"), {"d": labels}, days)
+    found = [np.flatnonzero(units.covers(at, units.published)).tolist() for at in range(3)]
+    assert found == [[0, 1, 2, 3, 5, 6], [3, 4], [2, 3]]
+
+
+def test_intervals_of_ordered_categories_cover_those_between():
+    labels = pa.array(["[a, b]", "c", "*", None])
+    persons = pa.array(["a", "c", None])
+    ordered = coverage(QuasiIdentifier.read("p=order:a/b/c"), {"p": labels}, persons)
+    found = [np.flatnonzero(ordered.covers(at, ordered.published)).tolist() for at in range(3)]
+    assert found == [[0, 2], [1, 2], [2, 3]]
