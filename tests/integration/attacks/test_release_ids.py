@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mondrian_ops import stores
+from mondrian_ops import catalogue, stores
 from mondrian_ops.operators import release_records
 from releases import recorded_releases
 from report_samples import make
@@ -39,6 +39,7 @@ def released(tmp_path, monkeypatch):
         for setting, file in (("CATALOGUE", "catalogue.db"), ("CATALOGUE_KEY", "key")):
             path = str(tmp_path / name / file)
             monkeypatch.setenv(f"AIRFLOW__MONDRIAN_OPS__{setting}", path)
+        catalogue.use(None)  # a process asks its Airflow once where that is
         run = SimpleNamespace(dag_id=DAG, run_id=RUN)
         instance = SimpleNamespace(task_id=f"{GROUP}.wrap_up", map_index=MAPPED)
         for state in ("published", "refused"):  # the first is kept as an entry of its own
