@@ -268,7 +268,7 @@ class TestRun:
         assert list(report["phases"]) == [
             *("start", "open", "profile", "plan", "count"),
             *("fetch", "encode", "cut", "generalize", "lay_out", "write", "truth", "sample"),
-            *("recount", "single_out"),
+            *("recount", "single_out", "use"),
         ]
         assert shown == ["phase", *report["phases"], "report", "publish", "other", "in_all"]
         of_fragments = [*report["phases"].values()][5:13]
