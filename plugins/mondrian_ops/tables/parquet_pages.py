@@ -31,7 +31,7 @@ BATCH_BYTES = 128 << 20
 SMALL_BYTES = 1 << 20
 """A local file of this size, or less, is read as a whole: to open it takes longer than to read."""
 
-File: TypeAlias = pq.ParquetFile | pq.ParquetReader
+File: TypeAlias = "pq.ParquetFile | pq.ParquetReader"
 """An opened file."""
 
 _MOST_KNOWN = 64
