@@ -214,8 +214,8 @@ def _errors(url: str) -> Iterator[None]:
         import pyiceberg.exceptions as known
     except ModuleNotFoundError:
         raise InputError(
-            f"{shown(url)}: PyIceberg, which reads it, is not installed; install "
-            "mondrian-ops[iceberg] wherever tasks of a run work"
+            f"{shown(url)}: PyIceberg, which reads it, is not installed; install the "
+            "package pyiceberg wherever tasks of a run work"
         ) from None
     try:
         yield
