@@ -21,10 +21,10 @@ def fragments(count: int) -> list[Fragment]:
 
 
 def test_all_of_few_fragments_and_some_of_many_the_same_in_every_task() -> None:
-    assert class_samples._sampled_fragments(fragments(5)) == dict.fromkeys(range(5), 10)
-    many = class_samples._sampled_fragments(fragments(1000))
+    assert class_samples.sampled_fragments(fragments(5)) == dict.fromkeys(range(5), 10)
+    many = class_samples.sampled_fragments(fragments(1000))
     assert len(many) == class_samples.PARTS
-    assert many == class_samples._sampled_fragments(fragments(1000))
+    assert many == class_samples.sampled_fragments(fragments(1000))
 
 
 def anonymized(folder: Path, **keys: object) -> tuple[Run, list[Summary]]:

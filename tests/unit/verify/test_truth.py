@@ -170,6 +170,24 @@ def test_a_column_of_another_kind_is_not_that_of_the_source(published: pa.Array)
         check(truth_of(rows, order=np.arange(3), missing_rows=0), part)
 
 
+@pytest.mark.parametrize(
+    ("source", "published"),
+    [
+        (pa.array([5, None, 7]), pa.array([5, 0, 7])),
+        (pa.array([5, 0, 7]), pa.array([5, None, 7])),
+        (pa.array([5, 6, 7, 8])[1:], pa.array([5, 6, 7])),
+        (pa.array([6, 7, 8]), pa.array([6, 7, 9, 8])[:3]),
+        (pa.array([1, 2, 3], pa.int32()), pa.array(np.array([1, 2, 3], "i4").view("f4"))),
+    ],
+    ids=["0 for missing", "missing for 0", "a slice", "of a slice", "the bytes of another type"],
+)
+def test_what_looks_alike_in_memory_is_not_the_same(source: pa.Array, published: pa.Array) -> None:
+    rows = pa.table({"age": pa.array([20, 21, 22], pa.int16()), "x": source})
+    part = pa.table({"age": ["[20, 22]"] * 3, "x": published})
+    with pytest.raises(PrivacyError, match="column 'x': some rows have values of other rows"):
+        check(truth_of(rows, order=np.arange(3), missing_rows=0), part, 9)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 9])
 def test_rows_without_bounds_in_a_class_that_holds_values_are_counted(batch: int) -> None:
     rows = pa.table({"age": pa.array([None, 20, 21, None, None, 30]), "sex": list("ffffmm")})
