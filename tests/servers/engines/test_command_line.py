@@ -17,7 +17,6 @@ from job_files import write_job, write_people
 from local_airflow import free_port
 from mondrian_ops import cli
 from published_text import in_any_order
-from servers.class_archive import BRIEF
 from servers.java import java_home
 from servers.spark import SparkCluster
 
@@ -96,8 +95,7 @@ def test_on_a_spark_connect_server(job: Path, spark_cluster: SparkCluster) -> No
 def test_on_a_spark_of_its_own(job: Path) -> None:
     succeeds(mondrian_ops("run", job))
     expected = released(job)
-    conf = {"spark.driver.memory": "600m", "spark.driver.extraJavaOptions": BRIEF}
-    application = ("--set", f"spark={json.dumps({'shape': 'application', 'conf': conf})}")
+    application = ("--set", "spark={shape: application, conf: {spark.driver.memory: 600m}}")
     assert succeeds(mondrian_ops("run", job, *SPARK, *application, "--quiet")) == ""
     assert released(job) == expected
 
