@@ -45,7 +45,7 @@ sys.exit(status)
 
 
 @pytest.mark.mounts
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.root
 def test_a_job_runs_as_any_user_on_a_tree_that_is_read_only(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text(f"input: {PEOPLE}\noutput: out\nk: 5\nquasi_identifiers: [age]\n")

@@ -19,8 +19,8 @@ from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 Steps: TypeAlias = Sequence[Callable[[str], str]]
 """By level, finest first, the label of a text."""
 
-# Chapters and blocks of ICD-10 (WHO, version 2019; neoplasms are divided as in ICD-10-CM). A
-# category of ICD-10-CM that is in no block stands for itself on that level.
+# Chapters and blocks of ICD-10 (WHO, version 2019; neoplasms are divided as in ICD-10-CM). Some
+# categories of ICD-10-CM belong to no block. Their label is the same on the level of the blocks.
 _LISTED_CHAPTERS = (
     "A00-B99 C00-D49 D50-D89 E00-E90 F00-F99 G00-G99 H00-H59 H60-H95 I00-I99 J00-J99 K00-K95 "
     "L00-L99 M00-M99 N00-N99 O00-O9A P00-P96 Q00-QA0 R00-R99 S00-T98 U00-U99 V00-Y99 Z00-Z99"

@@ -6,8 +6,8 @@ as the rows came from the source. Nothing of them is published.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,8 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import raw_columns
 from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.verify.singling_out import SAMPLED, measured, sampled_classes
+
+_Figures = TypeVar("_Figures")
 
 PARTS = 64
 """Fragments of which classes are sampled: each is a file to be read."""
@@ -53,20 +55,31 @@ def sample_of(
 
 
 def written_figures(run: Run, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Whom the columns that are published as they are find, by the samples that were written.
-
-    The figures are kept for a check that is repeated: the samples are removed as soon as no task
-    needs rows of the source any more.
-    """
+    """Whom the columns that are published as they are find, by the samples that were written."""
     if not raw_columns(run.dataset)[0]:
         return []
-    if run.work.is_written(run.work.path(_FIGURES)):
-        kept: list[dict[str, Any]] = run.work.read_json(_FIGURES)
+    return measured_once(run, summaries, _FIGURES, _name, figures_of)
+
+
+def measured_once(
+    run: Run,
+    summaries: Sequence[Summary],
+    file: str,
+    name_of: Callable[[int], str],
+    measure: Callable[[Run, Sequence[pa.Table]], _Figures],
+) -> _Figures:
+    """What ``measure`` finds in the samples of the fragments, whose files ``name_of`` names.
+
+    It is kept in the working file ``file`` for a check that is repeated: the samples are removed as
+    soon as no task needs rows of the source any more.
+    """
+    if run.work.is_written(run.work.path(file)):
+        kept: _Figures = run.work.read_json(file)
         return kept
     chosen = sampled_fragments(run.state.fragments)
-    names = [_name(each.id) for each in summaries if each.rows and each.id in chosen]
-    figures = figures_of(run, list(in_threads(run.work.read_arrow, names)))
-    run.work.write_json(_FIGURES, figures)
+    names = [name_of(each.id) for each in summaries if each.rows and each.id in chosen]
+    figures = measure(run, list(in_threads(run.work.read_arrow, names)))
+    run.work.write_json(file, figures)
     return figures
 
 

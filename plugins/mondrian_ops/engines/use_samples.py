@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from mondrian_ops.cut.anonymizer import Released
-from mondrian_ops.engines.class_samples import sampled_fragments
+from mondrian_ops.engines.class_samples import measured_once, sampled_fragments
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
-from mondrian_ops.engines.threads import in_threads
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify import use, use_model
 from mondrian_ops.verify.arrays import decoded
@@ -72,18 +71,8 @@ def sample_of(
 
 
 def written_figures(run: Run, summaries: Sequence[Summary]) -> dict[str, Any]:
-    """The figures by the samples that were written.
-
-    They are kept for a check that is repeated, as those of `class_samples` are.
-    """
-    if run.work.is_written(run.work.path(_FIGURES)):
-        kept: dict[str, Any] = run.work.read_json(_FIGURES)
-        return kept
-    chosen = sampled_fragments(run.state.fragments)
-    names = [_name(each.id) for each in summaries if each.rows and each.id in chosen]
-    figures = figures_of(run, list(in_threads(run.work.read_arrow, names)))
-    run.work.write_json(_FIGURES, figures)
-    return figures
+    """The figures by the samples that were written."""
+    return measured_once(run, summaries, _FIGURES, _name, figures_of)
 
 
 def figures_of(run: Run, samples: Sequence[pa.Table]) -> dict[str, Any]:

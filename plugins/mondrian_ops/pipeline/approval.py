@@ -116,8 +116,14 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
     shares = {
         "max_gcp": ("GCP, the share of information lost,", report["metrics"]["GCP"]),
         "max_risk": ("the highest risk of re-identification", report["risk"]["prosecutor_max"]),
-        "max_query_error": ("the median error of random counts", _query_error(report)),
     }
+    errors = report.get("use", {}).get("query_error")
+    if errors is not None:
+        shares["max_query_error"] = ("the median error of random counts", errors["median"])
+    elif job.max_query_error is not None:
+        excesses["max_query_error"] = (
+            "max_query_error: no error was measured, for the release has too few rows to count"
+        )
     for option, (what, reached) in shares.items():
         limit = getattr(job, option)
         if limit is not None and reached > limit:
@@ -132,12 +138,6 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
                 f"suppressed, and at most {number(allowed)} may be"
             )
     return excesses
-
-
-def _query_error(report: Mapping[str, Any]) -> float:
-    """The median error of random counts; none were asked where no count is large enough."""
-    errors = report.get("use", {}).get("query_error")
-    return 0.0 if errors is None else float(errors["median"])
 
 
 def _figure(share: float) -> str:

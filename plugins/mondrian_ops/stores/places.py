@@ -25,8 +25,8 @@ TABLES = Group(GROUP, "kind of tables", InputError, "://")
 class _Catalogs(Place):
     """The tables of catalogs: ``iceberg://CATALOG/NAMESPACE.TABLE@TIME``.
 
-    A namespace is to its tables what a folder is to its files. Whatever time follows the @, the
-    rows are those of one table, so policies and access are the same.
+    Policies and access treat a namespace as a folder and its tables as files. They ignore the time
+    after the @: an earlier state has rows of the same table.
     """
 
     def parts(self, url: str) -> tuple[str, str]:

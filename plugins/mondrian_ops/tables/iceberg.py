@@ -1,8 +1,8 @@
 """A snapshot of an Iceberg table: ``iceberg://CATALOG/NAMESPACE.TABLE``, perhaps with ``@TIME``.
 
 PyIceberg reads the table, with its deletes, its partitions and the columns that were renamed or
-added since a file was written. The snapshot that is current when a run begins is the one that all
-its tasks read, whatever is committed meanwhile.
+added since a file was written. All tasks of a run read the snapshot that is current when the run
+begins. Later commits change nothing in the run.
 """
 
 from __future__ import annotations

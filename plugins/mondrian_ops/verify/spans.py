@@ -1,7 +1,7 @@
 """Labels of ladders that stand for all days, or all codes, between two: ``2024-Q2``, ``E10-E14``.
 
 Read as a reader of the release does, and apart from :mod:`mondrian_ops.data.ladders`, which writes
-them. Whatever is no such label raises ValueError.
+them. Another text raises ValueError.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ of random counts as well).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class Column:
+class Column(ABC):
     """A quasi-identifier: its raw values (rows,), and the ``label`` (published rows,) of each row
     in the release, in any order. Suppressed rows are in the former only.
     """
@@ -60,25 +61,26 @@ class Column:
             return NumberColumn(labels, raw, distinct, label)
         return ValueColumn(labels, raw, distinct, label)
 
+    @abstractmethod
     def ranges(self, count: int, draw: np.random.Generator) -> NDArray[Any]:
         """(ranges, 2) random ranges of values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inside(self, ranges: NDArray[Any]) -> Shares:
         """(rows, ranges) whether the raw value lies in the range."""
-        raise NotImplementedError
 
     def shares(self, ranges: NDArray[Any]) -> Shares:
         """(published rows, ranges) the share of the label in the range; 0 of a missing value."""
         of_rows: Shares = self._of_labels(ranges).astype(np.float32)[self.label]
         return of_rows
 
+    @abstractmethod
     def _of_labels(self, ranges: NDArray[Any]) -> Floats:
-        raise NotImplementedError
+        """(labels, ranges) the share of each label in the range."""
 
+    @abstractmethod
     def distance(self) -> float:
         """Between the distribution of the raw values and that of the published ones, in [0, 1]."""
-        raise NotImplementedError
 
 
 class NumberColumn(Column):

@@ -102,6 +102,10 @@ def _mounts() -> str:
     return "" if done.returncode == 0 else "this process may not have a mount namespace of its own"
 
 
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "only root can become another user; run as root"
+
+
 def own_mounts() -> list[str]:
     """A command that runs another with mounts of its own, as root there."""
     return ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
@@ -116,6 +120,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "redis": _redis,
     "postgres": _postgres,
     "mounts": _mounts,
+    "root": _root,
     "browser": _browser,
     "cc": _cc,
     "zig": _zig,

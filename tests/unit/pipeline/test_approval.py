@@ -31,6 +31,17 @@ def a_report(
     }
 
 
+@pytest.mark.parametrize("use", [{}, {"rows": 12, "query_error": None}])
+def test_an_error_that_was_not_measured_is_beyond_any_limit(use):
+    report = {**a_report(), "use": use}
+    assert exceeded(a_job(max_gcp=0.2), report) == {}
+    found = exceeded(a_job(max_query_error=9), report)
+    assert found == {
+        "max_query_error": "max_query_error: no error was measured, for the release has too few "
+        "rows to count"
+    }
+
+
 def test_a_limit_that_is_reached_is_not_exceeded():
     assert exceeded(a_job(**LIMITS), a_report()) == {}
     assert exceeded(a_job(**LIMITS), a_report(0.1, 0.1, 10)) == {}
