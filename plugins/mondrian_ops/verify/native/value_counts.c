@@ -60,7 +60,8 @@ int mo_count_values(const int32_t *places, int64_t rows, const int32_t *starts, 
   return status;
 }
 
-/* Most classes have no equal, and keep their pairs. */
+/* Most classes have no equal, and keep their pairs. Classes that are there once have no more than
+ * the pairs together. */
 #define SUM(code_type)                                                                             \
   for (int64_t group = 0; group < groups; group++) {                                               \
     int64_t stop = group + 1 < groups ? starts[group + 1] : classes, begin = end;                  \
@@ -68,10 +69,12 @@ int mo_count_values(const int32_t *places, int64_t rows, const int32_t *starts, 
     first[group] = begin;                                                                          \
     for (int64_t i = starts[group]; i < stop; i++) {                                               \
       if ((uint64_t)order[i] >= (uint64_t)classes) return MO_OUT_OF_BOUNDS;                        \
-      for (int64_t p = of_class[order[i]]; p < of_class[order[i] + 1]; p++) {                      \
+      int64_t after = of_class[order[i] + 1];                                                      \
+      taken += after - of_class[order[i]];                                                         \
+      if (taken > pairs) return MO_OUT_OF_BOUNDS;                                                  \
+      for (int64_t p = of_class[order[i]]; p < after; p++) {                                       \
         code_type code = ((const code_type *)codes)[p];                                            \
         if ((uint64_t)code >= (uint64_t)code_count) return MO_OUT_OF_BOUNDS;                       \
-        if (end == pairs && (is_single || latest[code] <= begin)) return MO_OUT_OF_BOUNDS;         \
         if (is_single) {                                                                           \
           ((code_type *)found)[end] = code;                                                        \
           sums[end++] = counts[p];                                                                 \
@@ -88,7 +91,7 @@ static int sum_values(const int32_t *order, int64_t classes, const int32_t *star
                       const int64_t *of_class, const void *codes, int64_t code_bytes,
                       const uint64_t *counts, int64_t pairs, int64_t code_count, int64_t *first,
                       void *found, uint64_t *sums, latest_pairs latest) {
-  int64_t end = 0;
+  int64_t end = 0, taken = 0;
   switch (code_bytes) {
   case 1:
     SUM(uint8_t);

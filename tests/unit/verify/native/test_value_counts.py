@@ -141,6 +141,13 @@ def test_classes_that_are_none_or_there_twice_are_an_error(kind, order):
         sum_values(pairs, np.array(order, np.int32), np.array([0, 1], np.int32), 4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_that_is_in_a_group_twice_is_not_counted_twice(kind):
+    pairs = count_values(PLACES, STARTS, CODES.astype(kind), 4)
+    with pytest.raises(ValueError, match="outside of its table"):
+        sum_values(pairs, np.zeros(2, np.int32), np.zeros(1, np.int32), 4)
+
+
 def test_arrays_are_checked():
     with pytest.raises(TypeError, match="places: int32 expected"):
         count_values(PLACES.astype(np.int64), STARTS, CODES, 4)
