@@ -69,7 +69,7 @@ class Set:
         return self.domain.index(value)
 
     def loss(self, values: set[Any]) -> float:
-        return (len(values) - 1) / max(1, len(self.domain) - 1)
+        return math.log(len(values)) / math.log(max(2, len(self.domain)))
 
     def representativity(self, values: set[Any], mixed: bool) -> float:
         return (len(values) + mixed) / len(self.domain)

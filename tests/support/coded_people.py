@@ -8,7 +8,7 @@ import pyarrow as pa
 from mondrian_ops.cut.algorithms.mondrian import CodedRows
 from mondrian_ops.cut.criteria import DistinctDiversity, KAnonymity, Privacy
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
-from mondrian_ops.generalize.attributes import Encoded
+from mondrian_ops.generalize.encoded import Encoded
 from mondrian_ops.series.intersection.invariance import NEW, History
 
 
@@ -24,9 +24,8 @@ def coded_of(codes, values, *, k, l, kinds=("interval", "set", "tree")):  # noqa
             kind=kind,
             low=line,
             high=line,
-            step=np.ones(size),
+            step=line / (size - 1) if kind == "set" else np.ones(size),
             span=float(size),
-            domain=float(size),
             present=float(size),
         )
         for column, kind in zip(codes, kinds, strict=True)

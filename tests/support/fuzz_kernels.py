@@ -143,7 +143,7 @@ def _table(drawn: Bytes) -> _Table:
         high=np.arange(total) / total,
         step=drawn.array("f8", 5, total) / 4,
         span=np.ones(attributes),
-        domain=np.maximum(sizes - 1.0, 1.0),
+        most=np.full(attributes, (1.0, 0.5, 4.0)[drawn.below(3)]),
         present=sizes.astype(float),
         persons=int(persons),
     )

@@ -190,7 +190,8 @@ def _summary(number: int, rows: int, losses: dict[str, float]) -> dict[str, Any]
         steps = ((0.02, 0.3), (0.05, 0.25), (0.1, 0.2), (0.2, 0.15), (0.5, 0.08))
         widths = [[step, round(left * share)] for step, share in steps]
         widths.append([1.0, left - sum(count for _, count in widths)])
-        attributes[name] = {"NCP": rows * loss, "LM": rows * loss * 0.9, "rows_exact": exact,
+        attributes[name] = {"NCP": rows * loss, "LM": rows * loss * 0.9,
+            "NCP_robust": rows * loss, "information": rows * loss / 2, "rows_exact": exact,
                             "rows_star": hidden, "rows_by_loss": widths}  # fmt: skip
     return {
         "id": number,

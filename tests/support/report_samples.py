@@ -44,7 +44,8 @@ HOSTILE = (
 
 
 def summary(fragment: int, rows: int, names: list[str], ncp: float = 0.2) -> dict[str, Any]:
-    attribute = {"NCP": rows * ncp, "LM": rows * ncp / 2, "rows_exact": rows // 2, "rows_star": 1,
+    attribute = {"NCP": rows * ncp, "LM": rows * ncp / 2, "NCP_robust": rows * ncp,
+                 "information": rows * ncp / 4, "rows_exact": rows // 2, "rows_star": 1,
                  "rows_by_loss": [[0.1, fragment], [1.0, 3]]}  # fmt: skip
     return {
         "id": fragment,

@@ -20,7 +20,7 @@ from mondrian_ops.engines.run import Run
 from mondrian_ops.job.job import Job
 from mondrian_ops.publish import WorkDir
 from mondrian_ops.verify import requirements
-from mondrian_ops.verify.labels import PublishedLabels
+from mondrian_ops.verify.published_labels import PublishedLabels
 
 
 class StagedRelease:

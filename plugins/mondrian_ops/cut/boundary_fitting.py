@@ -27,7 +27,8 @@ from mondrian_ops.data.encoding import positions
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.profile import Profile
 from mondrian_ops.data.values import after, read_value
-from mondrian_ops.generalize.attributes import Classes, Encoded, IntervalAttribute, OrderedAttribute
+from mondrian_ops.generalize.attributes import Classes, IntervalAttribute, OrderedAttribute
+from mondrian_ops.generalize.encoded import Encoded
 from mondrian_ops.generalize.rounding import round_between
 from mondrian_ops.generalize.series_boundaries import (
     ColumnBoundaries,

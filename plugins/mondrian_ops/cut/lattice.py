@@ -133,6 +133,11 @@ class Lattice:
             if level + 1 < self.shape[a]
         ]
 
+    @property
+    def weight(self) -> float:
+        """The weights of all quasi-identifiers together: what a row loses that is suppressed."""
+        return sum(hierarchy.weight for hierarchy in self._hierarchies)
+
     @cached_property
     def heights(self) -> NDArray[np.int16]:
         """The sum of each node's levels, shaped like the lattice."""
@@ -142,8 +147,8 @@ class Lattice:
     def losses(self) -> NDArray[np.float64]:
         """LM of each node when nothing is suppressed, shaped like the lattice.
 
-        It is summed over the attributes, each averaged over the rows, so that the counts of each
-        attribute suffice. It never decreases from a node to one above it.
+        It is summed over the attributes by their weights, each averaged over the rows, so that the
+        counts of each attribute suffice. It never decreases from a node to one above it.
         """
         return reduce(np.add.outer, self._attribute_losses())
 
@@ -155,7 +160,7 @@ class Lattice:
             lost = hierarchy.lm[hierarchy.levels]
             if share[MISSING]:
                 lost[-1] = 1.0  # a root over missing values is published "*"
-            losses.append(lost @ share)
+            losses.append(hierarchy.weight * (lost @ share))
         return losses
 
     def classes(self, levels: Levels) -> NodeClasses:

@@ -19,7 +19,8 @@ from mondrian_ops.cut.algorithms.di_mondrian import MultiwayPolicy
 from mondrian_ops.cut.algorithms.mondrian import CodedRows, CutPolicy
 from mondrian_ops.cut.plan import Branch, Leaf, Plan
 from mondrian_ops.errors import JobError
-from mondrian_ops.generalize.attributes import Attribute, Encoded
+from mondrian_ops.generalize.attributes import Attribute
+from mondrian_ops.generalize.encoded import Encoded
 
 
 def single() -> Plan:

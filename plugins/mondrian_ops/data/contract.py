@@ -16,9 +16,9 @@ from typing import Any, Self
 import pyarrow as pa
 
 from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.generalizations import generalization_of
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.named_types import is_text
-from mondrian_ops.data.profile import generalization_of
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier

@@ -294,15 +294,20 @@ class CodedHierarchy:
         (nodes,) float64, loss of publishing the node: NCP and Iyengar's. A leaf loses nothing.
     leaves
         (nodes,) int64, leaves under the node; 0 for the missing value.
+    weight
+        How much the losses of the column count beside those of others.
     """
 
     levels: Nodes
     ncp: Floats
     lm: Floats
     leaves: NDArray[np.int64]
+    weight: float = 1.0
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy, order: NDArray[np.int64]) -> CodedHierarchy:
+    def of(
+        cls, hierarchy: Hierarchy, order: NDArray[np.int64], weight: float = 1.0
+    ) -> CodedHierarchy:
         """The hierarchy over codes 1, 2, ..., the leaves of ``hierarchy`` in this ``order``."""
         above = hierarchy.ancestors[:, order] + 1
         missing = np.zeros((len(above), 1), np.int32)
@@ -313,6 +318,7 @@ class CodedHierarchy:
             ncp=np.concatenate([[0.0], ncp]),
             lm=np.concatenate([[0.0], lm]),
             leaves=np.concatenate([[0], hierarchy.leaf_count]).astype(np.int64),
+            weight=weight,
         )
 
     def parents(self) -> Nodes:

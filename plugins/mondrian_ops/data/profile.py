@@ -24,9 +24,11 @@ from mondrian_ops.data.encoding import (
     positions,
     value_type,
 )
+from mondrian_ops.data.generalizations import generalization_of
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.near_values import near_ends
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
+from mondrian_ops.data.spans import extreme_values, quantiles_of, robust_ends
 from mondrian_ops.data.values import example_text, one_spelling, one_value, text_of, writable
 from mondrian_ops.errors import HierarchyError, InputError, JobError
 from mondrian_ops.job import limits
@@ -45,12 +47,13 @@ class Profile:
     """The profile of a dataset.
 
     ``domains`` by column: its distinct values in order, or the ends of its range. ``counts`` by
-    sensitive column: rows of the missing value, if it occurs, then of each value. The texts of
-    sensitive columns are as they are counted. ``constant``: quasi-identifiers with one value in all
-    rows, which may be the missing one. ``boundaries`` by interval column: those of its series.
-    ``pointed``: the columns whose whole numbers are written ``70.0``. ``complete``: those of
-    ``domains`` without a missing value. ``rare`` by column that is published as sets: the share of
-    rows whose value fewer than k rows have.
+    column whose values are all in its domain: rows of the missing value, if it occurs, then of each
+    value. The texts of sensitive columns are as they are counted. ``constant``: quasi-identifiers
+    with one value in all rows, which may be the missing one. ``boundaries`` by interval column:
+    those of its series. ``pointed``: the columns whose whole numbers are written ``70.0``.
+    ``complete``: those of ``domains`` without a missing value. ``rare`` by column that is published
+    as sets: the share of rows whose value fewer than k rows have. ``quantiles`` by quasi-identifier
+    of numbers or moments: those of a random sample, by `spans.quantiles_of`.
     """
 
     rows: int
@@ -62,6 +65,33 @@ class Profile:
     pointed: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
     rare: Mapping[str, float] = field(default_factory=dict)
+    quantiles: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def robust_ends(self) -> dict[str, pa.Array]:
+        """By column with quantiles, the two values that its robust span reaches between."""
+        return {name: robust_ends(each, name) for name, each in self.quantiles.items()}
+
+    @property
+    def extremes(self) -> list[str]:
+        """What is to say of extreme values, column by column."""
+        noted = (
+            extreme_values(name, self.domains[name], each) for name, each in self.quantiles.items()
+        )
+        return [note for note in noted if note]
+
+    def with_quantiles(self, job: Job, sample: pa.Table) -> Profile:
+        """The profile with the quantiles of a random sample of its rows."""
+        quantiles = {
+            quasi.name: quantiles_of(sample[quasi.name])
+            for quasi in job.quasi_identifiers
+            if quasi.order is None
+            and (
+                (quasi.widths and not quasi.named_ladder)
+                or generalization_of(quasi, self.types[quasi.name]) == "interval"
+            )
+        }
+        return replace(self, quantiles=quantiles)
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
@@ -99,6 +129,7 @@ class Profile:
         columns = {f"domain:{name}": as_list(d) for name, d in self.domains.items()}
         columns |= {f"count:{name}": as_list(c) for name, c in self.counts.items()}
         columns |= {f"boundaries:{name}": as_list(b) for name, b in self.boundaries.items()}
+        columns |= {f"quantiles:{name}": as_list(q) for name, q in self.quantiles.items()}
         meta = {
             "rows": str(self.rows),
             "types": pa.schema(self.types).serialize().to_pybytes().hex(),
@@ -124,6 +155,7 @@ class Profile:
             complete=tuple(json.loads(meta[b"complete"])),
             rare=json.loads(meta[b"rare"]),
             boundaries=with_prefix(table, "boundaries:"),
+            quantiles=with_prefix(table, "quantiles:"),
         )
 
 
@@ -273,9 +305,10 @@ class Profiler:
             distinct[name] = len(occurrences)
             if len(occurrences) > len(domains[name]):
                 missing.add(name)
+            counts[name] = occurrences
             if name not in self._quasi:
-                counts[name] = occurrences
-            elif self._how[name] == "set" and self._combined is None and self._rows:
+                continue
+            if self._how[name] == "set" and self._combined is None and self._rows:
                 few = pc.less(occurrences, self._k)
                 rare[name] = (pc.sum(occurrences.filter(few)).as_py() or 0) / self._rows
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
@@ -444,79 +477,12 @@ def _check_text(name: str, values: pa.Array) -> None:
         ) from None
 
 
-def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
-    """The generalization of a quasi-identifier, by the column's type where the job names none.
-
-    Raises JobError where the type cannot be generalized so.
-    """
-    type_ = value_type(type_)
-    binary = pa.types.is_integer(type_) or pa.types.is_floating(type_)
-    number = binary or pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_)
-    has_days = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
-    ordered = number or has_days or pa.types.is_time(type_)
-    unordered = (
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_string_view,
-        pa.types.is_boolean,
-        pa.types.is_null,
-    )
-    where = f"quasi_identifiers: column {quasi.name!r} of type {type_}"
-    if not (ordered or any(is_type(type_) for is_type in unordered)):
-        raise JobError(
-            f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
-        )
-    how = quasi.generalization or ("interval" if ordered else "set")
-    if quasi.order is not None and not _is_text(type_):
-        raise JobError(f"{where} cannot use order, which is for text; say types: text")
-    if how == "interval" and not ordered and quasi.order is None:
-        raise JobError(
-            f"{where} cannot be generalized to intervals; use set, prefix or a hierarchy, or give "
-            "its values an order"
-        )
-    _check_ladder(quasi, where, number=number, has_days=has_days, ordered=ordered)
-    if quasi.grid is None:
-        return how
-    if not (number or has_days):
-        raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
-    if has_days and not (float(quasi.grid).is_integer() and float(quasi.origin).is_integer()):
-        raise JobError(
-            f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
-        )
-    return how
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    kinds = pa.types
-    return bool(
-        kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_)
-    )
-
-
 def not_in_order(name: str, rows: int) -> InputError:
     """The error about rows whose value the job's order of a column does not list."""
     return InputError(
         f"column {name!r}: {rows} row(s) hold values that order does not list; add them, or make "
         "them missing"
     )
-
-
-def _check_ladder(
-    quasi: QuasiIdentifier, where: str, *, number: bool, has_days: bool, ordered: bool
-) -> None:
-    """Refuse a ladder that a column cannot have; the flags say what its type is."""
-    if quasi.ladder is None:
-        return
-    kind = quasi.named_ladder
-    if not kind and not number:
-        raise JobError(
-            f"{where} cannot use a ladder of widths, which needs numbers; dates have ladders such "
-            "as month/year, texts prefix:5/3/1"
-        )
-    if kind == "calendar" and not has_days:
-        raise JobError(f"{where} cannot use {quasi.steps}, which needs dates or timestamps")
-    if kind in ("icd10", "postal", "ip") and ordered:
-        raise JobError(f"{where} cannot use {kind}, which needs text; say types: text")
 
 
 def as_list(values: pa.Array) -> pa.Array:

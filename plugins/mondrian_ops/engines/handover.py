@@ -131,8 +131,7 @@ class Summary(_Handed):
 class Recounted(Summary):
     """A summary with the classes and the losses of its part as written.
 
-    ``NCP`` is their sum, and so are ``NCP`` and ``LM`` of ``attributes``:
-    ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``.
+    ``NCP`` is their sum, and so are the losses of ``attributes``; see `verify.loss.losses_of_part`.
     """
 
     NCP: float = 0.0
@@ -171,8 +170,8 @@ class RunState(_Handed):
     :class:`~mondrian_ops.data.finding.Finding` as dicts. ``singled_out``:
     :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a
-    series' night cannot be published, for this reason. ``source``: how the input was read. The
-    others are as in a report.
+    series' night cannot be published, for this reason. ``source``: how the input was read.
+    ``extremes``: what is noted of extreme values. The others are as in a report.
     """
 
     rows: int
@@ -189,6 +188,7 @@ class RunState(_Handed):
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
     singled_out: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""
+    extremes: Sequence[str] = field(default_factory=list)
     source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)
     phases: Costs = field(default_factory=dict)

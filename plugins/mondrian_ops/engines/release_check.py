@@ -32,7 +32,7 @@ from mondrian_ops.verify.counts import (
     ReleaseCounter,
 )
 from mondrian_ops.verify.figures import ClassCounts, Figures
-from mondrian_ops.verify.labels import PublishedLabels
+from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.requirements import Requirement
 from mondrian_ops.verify.shares import (
     ROW_BITS,

@@ -24,7 +24,8 @@ from mondrian_ops.job import limits as resource_limits
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.phases import Phases
-from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
+from mondrian_ops.verify.labels import labels_of_job
+from mondrian_ops.verify.published_labels import PublishedLabels
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
@@ -143,6 +144,9 @@ class Run:
             profile.boundaries,
             self.dataset.hierarchies,
             profile.pointed,
+            profile.counts,
+            profile.quantiles,
+            profile.robust_ends,
         )
 
     @property

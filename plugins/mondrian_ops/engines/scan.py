@@ -125,7 +125,8 @@ def make_draft(
     Returns the frequencies of the combinations of codes, where recoding is global.
     """
     dataset = run.dataset
-    job, profile, hierarchies = dataset.job, profiler.finish(), dataset.hierarchies
+    job, hierarchies = dataset.job, dataset.hierarchies
+    profile = profiler.finish().with_quantiles(job, pilot)
     boundaries = _boundaries(dataset, profile, pilot)
     if boundaries is not None:
         profile = replace(profile, boundaries=boundaries.boundaries.arrays(profile.types))

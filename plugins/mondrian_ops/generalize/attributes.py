@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from mondrian_ops.data.small_integers import look_up
 from mondrian_ops.data.values import example_text, json_value, text_of
 from mondrian_ops.errors import InputError
 from mondrian_ops.generalize.cells import Cells
+from mondrian_ops.generalize.encoded import Encoded
 from mondrian_ops.generalize.labels import (
     STAR_TEXT,
     dictionary,
@@ -57,23 +58,6 @@ from mondrian_ops.native.arrays import Floats, Ints
 
 Extent: TypeAlias = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 """The least and the greatest code of each class, (classes,) both."""
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A column in codes, and the tables over its codes by which losses are measured."""
-
-    codes: Codes
-    size: int  # codes, the missing one included
-    kind: Literal["interval", "tree", "set"]
-    low: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for intervals
-    high: Floats = field(default_factory=lambda: np.zeros(0))
-    span: float = 0.0
-    origin: float = 0.0  # of intervals: the lower end of the range over the whole dataset
-    domain: float = 1.0  # distinct values, leaves, of the domain
-    present: float = 1.0  # distinct values in the whole dataset
-    step: Floats = field(default_factory=lambda: np.zeros(0))  # (size,) for trees, as in Rows
-    values: pa.Array = field(default_factory=lambda: pa.nulls(0))  # of codes 1, 2, ...
 
 
 @dataclass(frozen=True)
@@ -159,6 +143,7 @@ class Attribute(ABC):
     """A quasi-identifier resolved against the whole dataset.
 
     ``generalization`` is its name in a job. ``pointed``: whole numbers are written ``70.0``.
+    ``weight``: how much its losses count beside those of others.
     """
 
     name: str
@@ -166,6 +151,7 @@ class Attribute(ABC):
     _: KW_ONLY
     generalization: str = ""
     pointed: bool = False
+    weight: float = 1.0
 
     @abstractmethod
     def encode(self, column: Column) -> Encoded:
@@ -201,14 +187,16 @@ class IntervalAttribute(Attribute):
     """Ordered values, published as the interval of a class: tight, or the cells that it spans.
 
     ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
-    or, with ``cells``, the ends of the cells that contain them. With ``bounds`` an interval is
-    published as two typed columns, else as text.
+    or, with ``cells``, the ends of the cells that contain them. ``span``: the width that loses all,
+    if it is not that of the range. With ``bounds`` an interval is published as two typed columns,
+    else as text.
     """
 
     low: float = 0.0
     high: float = 0.0
     cells: Cells | None = None
     bounds: bool = False
+    span: float | None = None
     generalization: str = field(default="interval", kw_only=True)
 
     def encode(self, column: Column) -> Encoded:
@@ -227,9 +215,10 @@ class IntervalAttribute(Attribute):
             kind="interval",
             low=np.concatenate([[0.0], low]),
             high=np.concatenate([[0.0], high]),
-            span=self.high - self.low,
+            span=self.high - self.low if self.span is None else self.span,
             origin=self.low,
             values=values,
+            weight=self.weight,
         )
 
     def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
@@ -242,7 +231,7 @@ class IntervalAttribute(Attribute):
         exact = (low == high) & np.concatenate([[True], is_value])[low]
         loss = np.zeros(len(low))
         if encoded.span > 0:
-            loss = (encoded.high[high] - encoded.low[low]) / encoded.span
+            loss = np.minimum((encoded.high[high] - encoded.low[low]) / encoded.span, 1.0)
         loss[high == 0] = 0.0
         loss[star] = 1.0
         if self.bounds:
@@ -298,6 +287,7 @@ class OrderedAttribute(IntervalAttribute):
             high=places,
             span=self.high,
             values=self.order,
+            weight=self.weight,
         )
 
     def cut_round(self, encoded: Encoded, code: int) -> None:
@@ -331,7 +321,7 @@ class TreeAttribute(Attribute):
     @cached_property
     def coded_hierarchy(self) -> CodedHierarchy:
         """The nodes above the codes."""
-        return CodedHierarchy.of(self.hierarchy, self.order)
+        return CodedHierarchy.of(self.hierarchy, self.order, self.weight)
 
     @cached_property
     def leaves(self) -> pa.Array:
@@ -370,10 +360,10 @@ class TreeAttribute(Attribute):
             codes=codes,
             size=count + 1,
             kind="tree",
-            domain=float(count),
             present=float(self.present),
             step=np.concatenate([[0.0], step, [0.0]]),
             values=self.greatest,
+            weight=self.weight,
         )
 
     def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
@@ -467,9 +457,11 @@ class SetAttribute(Attribute):
             codes=codes,
             size=len(self.domain) + 1,
             kind="set",
-            domain=float(max(2, len(self.domain))),
             present=float(max(1, len(self.domain))),
+            # The share of a column's bits that n values leave open (docs/algorithms.md).
+            step=np.log(np.arange(1, len(self.domain) + 2)) / np.log(max(2, len(self.domain))),
             values=self.domain,
+            weight=self.weight,
         )
 
     def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
@@ -480,8 +472,9 @@ class SetAttribute(Attribute):
         )
         sizes = np.diff(ends, prepend=0)
         exact = low == high
-        ncp = np.where(exact, 0.0, sizes / encoded.domain)
-        lm = np.where(exact, 0.0, (sizes - 1) / (encoded.domain - 1))
+        values = max(2, len(self.domain))
+        ncp = np.where(exact, 0.0, sizes / values)
+        lm = np.where(exact, 0.0, (sizes - 1) / (values - 1))
         ncp[star] = lm[star] = 1.0
         bounds = pairwise([0, *ends.tolist()])
         sets = [tuple(members[start:end].tolist()) for start, end in bounds]

@@ -10,9 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import positions
+from mondrian_ops.data.generalizations import generalization_of
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.ladders import finest_units, named_ladder
-from mondrian_ops.data.profile import Hierarchies, Profile, generalization_of
+from mondrian_ops.data.profile import Hierarchies, Profile
+from mondrian_ops.data.spans import cut_width, robust_ends
 from mondrian_ops.data.values import text_of
 from mondrian_ops.errors import JobError
 from mondrian_ops.generalize.attributes import (
@@ -51,20 +53,21 @@ def _attribute(
     name, type_ = quasi.name, profile.types[quasi.name]
     domain = profile.domains[name]
     how, pointed = generalization_of(quasi, type_), name in profile.pointed
+    robust = robust_ends(profile.quantiles.get(name, domain[:0]), name)
+    more: dict[str, Any] = {"pointed": pointed, "weight": float(quasi.weight)}
     if quasi.order is not None and not job.recodes_globally:
         listed, highest = pa.array(quasi.order, pa.string()), float(len(quasi.order) - 1)
-        return OrderedAttribute(name, type_, 0.0, highest, order=listed, pointed=pointed)
+        return OrderedAttribute(name, type_, 0.0, highest, order=listed, **more)
     if how == "interval" and not job.recodes_globally:
         cells = _cells(profile, quasi)
-        low, high = positions(domain, name).tolist() if len(domain) else (0.0, 0.0)
-        if cells is not None and len(domain):
-            starts, stops = cells.ends(cells.of(domain, name), low, high)
-            low, high = float(starts[0]), float(stops[1])
+        low, high = _reach(domain, name, cells)
+        start, stop = _reach(robust, name, cells)
+        span = cut_width(high - low, stop - start)
         bounds = job.interval_style == "bounds"
-        return IntervalAttribute(name, type_, low, high, cells, bounds, pointed=pointed)
+        return IntervalAttribute(name, type_, low, high, cells, bounds, span, **more)
     if how == "set" and not job.recodes_globally:
-        return SetAttribute(name, type_, domain, pointed=pointed)
-    hierarchy = _tree(quasi, how, domain, pointed) or hierarchy
+        return SetAttribute(name, type_, domain, **more)
+    hierarchy = _tree(quasi, how, domain, pointed, robust) or hierarchy
     if hierarchy is None:
         raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
     count, units = len(hierarchy.leaves), None
@@ -78,11 +81,13 @@ def _attribute(
     named = quasi.hierarchy is not None
     present = len(domain) if units is None else count
     return TreeAttribute(
-        name, type_, hierarchy, order, present, named, units, generalization=how, pointed=pointed
+        name, type_, hierarchy, order, present, named, units, generalization=how, **more
     )
 
 
-def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> Hierarchy | None:
+def _tree(
+    quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool, robust: pa.Array
+) -> Hierarchy | None:
     """The tree over the values of a column that has none from a file."""
     name, texts = quasi.name, _texts(domain, pointed)
     if quasi.order is not None:
@@ -91,7 +96,7 @@ def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> 
         )
     if how == "interval":
         line = positions(domain, name) if len(domain) else np.zeros(1)
-        return Hierarchy.from_order(texts, line, name)
+        return _within(Hierarchy.from_order(texts, line, name), line, robust)
     if how == "set" or (quasi.named_ladder and not len(domain)):
         return _readable(Hierarchy.flat(texts, name))
     if how == "prefix":
@@ -103,6 +108,7 @@ def _tree(quasi: QuasiIdentifier, how: str, domain: pa.Array, pointed: bool) -> 
         return None
     values = _line(domain, name) if len(domain) else np.zeros(1)
     hierarchy = Hierarchy.from_ladder(values, quasi.widths, quasi.origin, name)
+    hierarchy = _within(hierarchy, values, robust, quasi.widths[-1])
     return _labelled(replace(hierarchy, leaves=texts), texts) if len(domain) else hierarchy
 
 
@@ -116,6 +122,32 @@ def _measured_by_days(
     for level in hierarchy.ancestors:
         np.maximum(days, np.bincount(level, of_leaves, len(days)), out=days)
     return replace(hierarchy, share=np.where(days > 1, days / len(first), 0.0))
+
+
+def _reach(ends: pa.Array, name: str, cells: Cells | None) -> tuple[float, float]:
+    """The positions between which two values lie, or the cells that have them."""
+    if not len(ends):
+        return 0.0, 0.0
+    low, high = positions(ends, name).tolist()
+    if cells is not None:
+        starts, stops = cells.ends(cells.of(ends, name), low, high)
+        low, high = float(starts[0]), float(stops[1])
+    return low, high
+
+
+def _within(
+    hierarchy: Hierarchy, line: NDArray[Any], robust: pa.Array, widest: float = 0.0
+) -> Hierarchy:
+    """The same with its losses by the robust span, where extreme values stretch the range.
+
+    ``line`` (leaves,) ascends. ``widest``: the width of the widest intervals below the root.
+    """
+    if hierarchy.share is None or not len(robust):
+        return hierarchy
+    low, high = positions(robust, hierarchy.name).tolist()
+    whole = float(line[-1]) - float(line[0]) + widest
+    share = hierarchy.share * (whole / (cut_width(whole, high - low + widest) or 1.0))
+    return replace(hierarchy, share=np.minimum(share, 1.0))
 
 
 def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:

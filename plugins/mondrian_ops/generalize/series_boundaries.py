@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from mondrian_ops.data.encoding import as_array, encode_ranks, value_type
+from mondrian_ops.data.generalizations import generalization_of
 from mondrian_ops.data.hierarchy import Hierarchy
-from mondrian_ops.data.profile import generalization_of
 from mondrian_ops.data.values import json_value, read_value
 from mondrian_ops.errors import JobError, StorageError
 from mondrian_ops.generalize.cells import Boundaries

@@ -277,7 +277,9 @@ class JobOptions(WithCriteria):
     max_gcp: float | None = option(
         None,
         title="Maximum information loss (GCP)",
-        text="The maximum information loss of the release, measured as GCP.",
+        text="The maximum information loss of the release: of GCP and of GCP_robust, which extreme "
+        "values do not make small.",
+        see="[How loss is measured](algorithms.md#how-loss-is-measured)",
         **SHARE,
         unset="no limit",
         examples=(0.3,),

@@ -12,6 +12,7 @@ or a short form, which the trigger form and ``--set`` take:
 ``pay=order:low/medium/high``         intervals of categories in this order
 ``zip=prefix:5/3/1``                  prefixes of so many characters
 ``age=grid:5@16``                     intervals widened to a grid of step 5 from the origin 16
+``age=*3``, ``zip=prefix*3``          any of these with a weight
 ====================================  =====================================================
 
 A column whose name holds ``=`` needs the mapping. One without a name is ``""``: ``=prefix``.
@@ -37,7 +38,7 @@ Step = Literal[
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, NAME=prefix:5/3/1, "
     "NAME=order:LOW/HIGH, NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year or "
-    "NAME=grid:STEP@ORIGIN"
+    "NAME=grid:STEP@ORIGIN, each with *WEIGHT if it has one"
 )
 _UNITS = ("day", "week", "month", "quarter", "year", "decade")
 _CALENDAR = ("day", "month", "quarter", "year", "decade")
@@ -121,6 +122,14 @@ class QuasiIdentifier(Options):
         only_with={"generalization": ("interval",)},
         see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
+    weight: float = option(
+        1,
+        text="How much the information lost of this column counts beside that of others: cuts keep "
+        "a column of weight 3 finer, and coarsen others instead.",
+        above=0,
+        maximum=1000,
+        see="[How loss is measured](algorithms.md#how-loss-is-measured)",
+    )
 
     @classmethod
     def expanded(cls, text: str, path: str) -> Mapping[str, object]:
@@ -129,6 +138,10 @@ class QuasiIdentifier(Options):
         if not equals:
             return {"name": name}
         name, how = name.strip(), how.strip()
+        way, times, weight = how.partition("*")
+        if times and weight.strip():
+            plain = cls.expanded(f"{name}={way}", path) if way.strip() else {"name": name}
+            return {**plain, "weight": weight.strip()}
         word, _, argument = how.partition(":")
         word, argument = word.strip(), argument.strip()
         steps, _, origin = argument.partition("@")

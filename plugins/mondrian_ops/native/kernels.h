@@ -66,10 +66,10 @@ typedef struct {
   const int64_t *first; /* (attributes + 1,) */
   const double *low; /* (codes,) MO_INTERVAL: lower end of a code's interval */
   const double *high; /* (codes,) MO_INTERVAL: upper end */
-  const double
-      *step; /* (codes,) MO_TREE: loss of the lowest common ancestor of a code and the next */
-  const double *span; /* (attributes,) MO_INTERVAL: range over the whole dataset, 1 where it is 0 */
-  const double *domain; /* (attributes,) MO_SET: distinct values of the whole dataset, less one */
+  const double *step; /* (codes,) MO_TREE: loss of the lowest common ancestor of a code and the
+                         next; MO_SET: of 1, 2, ... values */
+  const double *span; /* (attributes,) MO_INTERVAL: the width that loses 1; not 0 */
+  const double *most; /* (attributes,) the greatest loss: no interval loses more, and "*" as much */
   const double *present; /* (attributes,) distinct values present in the whole dataset */
 } mo_rows;
 

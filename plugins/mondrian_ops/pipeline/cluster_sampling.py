@@ -97,6 +97,9 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         profile.boundaries,
         run.dataset.hierarchies,
         profile.pointed,
+        profile.counts,
+        profile.quantiles,
+        profile.robust_ends,
     )
     fragments = [publish.read_fragment(run.work, leaf) for leaf in run.work.read_json(_DRAWN)]
     parts, counter = list[PartCount](), None
@@ -224,6 +227,8 @@ def _figures(
         "NCP": ncp * scale,
         "GCP": ncp / values,
         "LM": lm / values,
+        "GCP_robust": sum(_lost(part, "NCP_robust") for part in parts) / values,
+        "information_lost": _information_lost(job, parts, count.rows),
         "DP": round(count.dp * scale),
         "C_avg": count.c_avg(job.k),
         "risk_max": count.prosecutor_max,
@@ -234,6 +239,16 @@ def _figures(
 def _lost(part: PartCount, metric: str) -> float:
     """The losses of a part over all quasi-identifiers."""
     return sum(float(losses[metric]) for losses in part.losses.values())
+
+
+def _information_lost(job: Job, parts: Sequence[PartCount], rows: int) -> float:
+    """The share of the columns' bits that is lost, by their weights."""
+    weights = {each.name: float(each.weight) for each in job.quasi_identifiers}
+    lost = sum(
+        weight * min(1.0, sum(part.losses[name]["information"] for part in parts) / rows)
+        for name, weight in weights.items()
+    )
+    return float(lost) / sum(weights.values())
 
 
 def _standard_error(job: Job, parts: Sequence[PartCount], share: float) -> float | None:

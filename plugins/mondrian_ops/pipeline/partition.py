@@ -338,6 +338,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
         rows=source.rows,
         columns=column_roles(job, source.schema.names, source.index),
         constant=constant_note(draft.profile.constant),
+        extremes=draft.profile.extremes,
         cut=draft.cut,
         retrieval=retrieval,
         leaves=merged.fragments,

@@ -29,7 +29,8 @@ class RunFigures:
         achieved: those of ``{"k", "l", "t"}`` that were measured, and those of ``criteria``.
         verification: ``{"passed", "checked": [text], "failures": [text], "files"}``.
         summaries: one per fragment: ``{"id", "where", "rows", "equivalence_classes", "DP", "NCP",
-            "attributes": {name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}},
+            "attributes": {name: {"NCP", "LM", "NCP_robust", "information", "rows_exact",
+            "rows_star", "rows_by_loss"}},
             "seconds"}``, where an attribute's NCP and LM are sums over the fragment's rows, and
             ``rows_by_loss`` has pairs (loss, rows) of the rows neither exact nor hidden.
         columns: ``{"identifiers", "identifier_policy", "quasi_identifiers", "sensitive",
@@ -122,7 +123,8 @@ def build(run: RunFigures) -> Report:
         **({"singled_out": list(run.singled_out)} if run.singled_out else {}),
         "class_sizes": [list(pair) for pair in sizes],
         **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
-        "metrics": _metrics(sizes, run.summaries, attributes, run.rows, k) | own.get("metrics", {}),
+        "metrics": _metrics(sizes, run.summaries, attributes, run.rows, k, _weights(run.job))
+        | own.get("metrics", {}),
         "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": how} if how else {}),
@@ -152,6 +154,8 @@ def merge_attributes(
         merged[name] = {
             "NCP": _mean(sum(part["NCP"] for part in parts), rows),
             "LM": _mean(sum(part["LM"] for part in parts), rows),
+            "NCP_robust": _mean(sum(part["NCP_robust"] for part in parts), rows),
+            "information_lost": min(1.0, _mean(sum(part["information"] for part in parts), rows)),
             "generalization": generalization,
             "rows_exact": sum(int(part["rows_exact"]) for part in parts),
             "rows_star": sum(int(part["rows_star"]) for part in parts),
@@ -174,18 +178,38 @@ def _metrics(
     attributes: Mapping[str, Mapping[str, Any]],
     rows: Mapping[str, int],
     k: int,
+    weights: Mapping[str, float],
 ) -> dict[str, float]:
     classes = sum(count for _, count in sizes)
     published, suppressed = rows["published"], rows["suppressed"]
     ncp = float(sum(summary["NCP"] for summary in summaries))
     # A suppressed row has lost everything: it counts 1 per attribute (Iyengar's loss).
     lost = sum(float(a["LM"]) * published + suppressed for a in attributes.values())
+    robust = sum(float(a["NCP_robust"]) for a in attributes.values())
+    of_columns = [
+        (weights.get(name, 1.0), float(each["information_lost"]) * published + suppressed)
+        for name, each in attributes.items()
+    ]
+    information = sum(weight * lost for weight, lost in of_columns)
     return {
         "DP": sum(size * size * count for size, count in sizes),
         "NCP": ncp,
         "GCP": _mean(ncp, published * len(attributes)),
         "LM": _mean(lost, (published + suppressed) * len(attributes)),
         "C_avg": _mean(_mean(published, classes), k),
+        "GCP_robust": _mean(robust, len(attributes)),
+        "information_lost": _mean(
+            information, (published + suppressed) * sum(weight for weight, _ in of_columns)
+        ),
+    }
+
+
+def _weights(job: Mapping[str, Any]) -> dict[str, float]:
+    """The weights of the quasi-identifiers that have one."""
+    return {
+        each["name"]: float(each["weight"])
+        for each in job.get("quasi_identifiers", ())
+        if isinstance(each, Mapping) and "weight" in each
     }
 
 

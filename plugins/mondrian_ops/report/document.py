@@ -120,13 +120,18 @@ class SeriesNight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """NCP and DP of the release, and means per value or class (docs/algorithms.md)."""
+    """NCP and DP of the release, and means per value or class (docs/algorithms.md).
+
+    ``GCP_robust`` and ``information_lost``: None in reports of older versions.
+    """
 
     DP: float
     NCP: float
     GCP: float
     LM: float
     C_avg: float
+    GCP_robust: float | None = None
+    information_lost: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +155,8 @@ class Attribute:
 
     NCP: float
     LM: float = 0
+    NCP_robust: float | None = None
+    information_lost: float | None = None
     generalization: str | None = None
     rows_exact: int | None = None
     rows_star: int | None = None

@@ -33,8 +33,8 @@ Pins = Mapping[str, tuple[float, float]]
 
 _CSV = (
     "k", "l", "attainable", "achieved_k", "achieved_l", "rows", "measured_rows", "suppressed",
-    "equivalence_classes", "NCP", "GCP", "GCP_error", "LM", "DP", "C_avg", "risk_max", "risk_avg",
-    "seconds", "reason",
+    "equivalence_classes", "NCP", "GCP", "GCP_error", "GCP_robust", "information_lost", "LM", "DP",
+    "C_avg", "risk_max", "risk_avg", "seconds", "reason",
 )  # fmt: skip
 
 
@@ -76,8 +76,9 @@ def _notes(frontier: Frontier) -> list[str]:
         )
     return [
         basis,
-        "Lost: 0 % is nothing, 100 % is every quasi-identifier of every row. Risk: the chance of "
-        "picking the right row for a person who is known to be in the data.",
+        "Lost: 0 % is nothing, 100 % is every quasi-identifier of every row; robust: the same by "
+        "spans without extreme values; bits: compares columns of different kinds. Risk: the "
+        "chance of picking the right row for a person who is known to be in the data.",
     ]
 
 
@@ -91,6 +92,8 @@ def _table(frontier: Frontier) -> Table:
         ("l achieved", lambda p: number(p["achieved"].get("l"))),
         ("classes", lambda p: number(p["equivalence_classes"])),
         ("lost (GCP)", _loss),
+        ("robust", lambda p: percent(p["GCP_robust"])),
+        ("bits", lambda p: percent(p["information_lost"])),
         ("LM", lambda p: percent(p["LM"])),
         ("C_avg", lambda p: number(p["C_avg"])),
         ("DP", lambda p: number_format.size(p["DP"])),

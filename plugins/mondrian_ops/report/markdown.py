@@ -65,6 +65,9 @@ def _figures(report: Report) -> str:
                  f"{number(rows.suppressed)} suppressed"),
         ("Classes", number(report.equivalence_classes)),
         ("Information lost (GCP)", percent(metrics.GCP)),
+        *((name, percent(lost)) for name, lost in (
+            ("Robust GCP", metrics.GCP_robust), ("Bits lost", metrics.information_lost)
+        ) if lost is not None),
         ("Lost per column", lost),
         ("Risk", f"at most {percent(risk.prosecutor_max)}, on average "
                  f"{percent(risk.prosecutor_avg)}"),

@@ -147,15 +147,26 @@ def _losses(report: Report) -> Section | None:
     if not report.attributes:
         return None
     rows = [
-        (name, generalization(report, name), percent(each.NCP), percent(each.LM))
+        (
+            name,
+            generalization(report, name),
+            *map(_share, (each.NCP, each.LM, each.NCP_robust, each.information_lost)),
+        )
         for name, each in report.attributes.items()
     ]
+    heads = "column", "generalization", "NCP", "LM", "robust NCP", "bits lost"
     return losses(
         "The width of the published values, as a share of the whole column and on average: at 0 % "
-        "every value is exact, at 100 % nothing is left.",
+        "every value is exact, at 100 % nothing is left. Bits lost compares columns of different "
+        "kinds.",
         {"information lost": report.attributes},
-        Table(("column", "generalization", "NCP", "LM"), rows, 2),
+        Table(heads, rows, 2),
     )
+
+
+def _share(lost: float | None) -> str:
+    """A loss; reports of older versions lack some."""
+    return "" if lost is None else percent(lost)
 
 
 def losses(lead: str, series: Mapping[str, Mapping[str, Attribute]], table: Table) -> Section:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mondrian_ops.report import number_format, outcome, statements, use
-from mondrian_ops.report.document import Report
+from mondrian_ops.report.document import Metrics, Report
 from mondrian_ops.report.number_format import number, percent, printable
 from mondrian_ops.report.sensitive import gains, narrow_classes
 
@@ -82,7 +82,7 @@ def _figures(report: Report, width: int) -> list[str]:
         ("risk", f"at most {percent(risk.prosecutor_max)}, on average "
                  f"{percent(risk.prosecutor_avg)}{covered}"),
         ("information lost", f"GCP {percent(metrics.GCP)}, LM {percent(metrics.LM)}, "
-                             f"NCP {number(metrics.NCP, 1)}"),
+                             f"NCP {number(metrics.NCP, 1)}{_by_robust_spans(metrics)}"),
         ("class size", f"DP {number(metrics.DP)}, C_avg {number(metrics.C_avg)}"),
         *_sensitive(report),
         *_use(report),
@@ -90,6 +90,15 @@ def _figures(report: Report, width: int) -> list[str]:
                            for phase, taken in report.timings_s.items())),
     )  # fmt: skip
     return _hanging(pairs, 18, width)
+
+
+def _by_robust_spans(metrics: Metrics) -> str:
+    """The losses that extreme values and numerous values do not make small."""
+    if metrics.GCP_robust is None or metrics.information_lost is None:
+        return ""
+    return (
+        f", robust GCP {percent(metrics.GCP_robust)}, bits lost {percent(metrics.information_lost)}"
+    )
 
 
 def _sensitive(report: Report) -> list[tuple[str, str]]:

@@ -32,9 +32,9 @@ from mondrian_ops.verify.classes import (
     rows_without,
 )
 from mondrian_ops.verify.figures import ClassCounts, Figures
-from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.loss import losses_of_part
 from mondrian_ops.verify.native.value_counts import CountedPairs, sum_by_code
+from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.spilling import SpilledClasses
 from mondrian_ops.verify.spread import SensitiveCount
 from mondrian_ops.verify.values import ColumnCodes, ColumnValues, IdentifierValues

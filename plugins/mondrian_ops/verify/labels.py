@@ -12,91 +12,47 @@ as much as the worst.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mondrian_ops.data.hierarchy import Hierarchy
-from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
-from mondrian_ops.verify import spans
-from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
+from mondrian_ops.verify.category_labels import (
+    OrderedLabels,
+    PrefixLabels,
+    SetLabels,
+    SpanLabels,
+    TreeLabels,
+)
+from mondrian_ops.verify.information import Information
+from mondrian_ops.verify.published_labels import (
+    Flags,
+    Ints,
+    Losses,
+    PublishedLabels,
+    edged,
+)
 from mondrian_ops.verify.scales import (
     BoundedScale,
     Ends,
     GridScale,
     LadderScale,
     Scale,
-    flags,
     nulls,
     plain,
     ranked,
     written,
 )
-from mondrian_ops.verify.spans import ends_in_order
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _Read = TypeVar("_Read", bound=tuple[Any, ...])
 
-_STAR = "*"
 _REMEMBERED = 4096  # labels of a column
-
-
-class Losses(NamedTuple):
-    """How much each of some labels loses, four arrays (labels,).
-
-    ``ncp``, ``lm``: by the two metrics, per row. ``exact``: the label is one value, or missing.
-    ``star``: it is "*", or says as little.
-    """
-
-    ncp: Floats
-    lm: Floats
-    exact: Flags
-    star: Flags
-
-
-class PublishedLabels(ABC):
-    """Reads the labels of one quasi-identifier.
-
-    Labels come as the columns that publish them: one of texts, or two of bounds. Raises
-    PrivacyError, which names the column, on a text that is no label of it.
-    """
-
-    pointed = False  # whether whole floating-point numbers are written 70.0
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @abstractmethod
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        """Whether the label covers the value, for each of some pairs, (pairs,).
-
-        ``label_of`` and ``value_of`` (pairs,) are places in ``labels`` and in ``values``, which
-        have the type of the source's column.
-        """
-
-    @abstractmethod
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        """How much each label loses, measured on the whole dataset."""
-
-    def _unread(self) -> PrivacyError:
-        return PrivacyError(
-            f"column {self.name!r}: a published label cannot be read, so the release cannot be "
-            "checked; nothing is published; please report this error"
-        )
 
 
 def labels_of_job(
@@ -106,21 +62,28 @@ def labels_of_job(
     boundaries: Mapping[str, pa.Array],
     hierarchies: Mapping[str, Hierarchy],
     pointed: Sequence[str] = (),
+    counts: Mapping[str, pa.Array] | None = None,
+    quantiles: Mapping[str, pa.Array] | None = None,
+    robust_ends: Mapping[str, pa.Array] | None = None,
 ) -> dict[str, PublishedLabels]:
     """By quasi-identifier of the job, what reads its labels.
 
     ``types`` and ``domains`` by column: the type of its values, and those that occur in the whole
     dataset in ascending order, of intervals the ends at least. ``boundaries``: of the columns to
     which the nights of a series give them. ``hierarchies``: those from files. ``pointed``: the
-    columns of floating-point numbers whose whole ones are written ``70.0``.
+    columns of floating-point numbers whose whole ones are written ``70.0``. ``counts``: the rows of
+    the missing value, if it occurs, and of each value of the domains; ``quantiles``: those of a
+    sample of the other columns (`spans.quantiles_of`); ``robust_ends``: the two values that the
+    robust spans of columns of numbers or moments reach between.
     """
+    known = _Distributions(counts or {}, quantiles or {}, robust_ends or {})
     labels = {}
     for quasi in job.quasi_identifiers:
         name = quasi.name
         of_texts = {**domains, name: written(domains[name], True)} if name in pointed else domains
         how = _generalization(quasi, plain(types[name]))
         read_as = domains if how == "interval" or quasi.widths else of_texts
-        labels[name] = _labels_of(quasi, job, types, read_as, boundaries, hierarchies)
+        labels[name] = _labels_of(quasi, job, types, read_as, boundaries, hierarchies, known)
         labels[name].pointed = name in pointed
     return labels
 
@@ -136,27 +99,71 @@ def _labels_of(
     domains: Mapping[str, pa.Array],
     boundaries: Mapping[str, pa.Array],
     hierarchies: Mapping[str, Hierarchy],
+    known: _Distributions,
 ) -> PublishedLabels:
     name, domain = quasi.name, domains[quasi.name]
     type_ = plain(types[name])
     how = _generalization(quasi, type_)
     if quasi.order is not None:
-        return OrderedLabels(name, quasi.order)
+        return OrderedLabels(name, quasi.order, domain, known.of_values(name, domain))
+    scale: Callable[[pa.Array], Scale] | None = None
     if how == "interval":
+        scale = partial(Scale, type_)
         if quasi.grid is not None and not job.recodes_globally:
-            return IntervalLabels(name, GridScale(type_, domain, quasi.grid, quasi.origin))
-        if name in boundaries and not job.recodes_globally:
-            return IntervalLabels(name, BoundedScale(type_, domain, boundaries[name]))
-        return IntervalLabels(name, Scale(type_, domain))
+            scale = partial(GridScale, type_, step=quasi.grid, origin=quasi.origin)
+        elif name in boundaries and not job.recodes_globally:
+            scale = partial(BoundedScale, type_, boundaries=boundaries[name])
+    elif how == "hierarchy" and quasi.widths:
+        scale = partial(LadderScale, type_, widest=quasi.widths[-1], origin=quasi.origin)
+    if scale is not None:
+        values, information = known.of_line(name, domain)
+        return IntervalLabels(
+            name, scale(domain), scale(known.robust_ends(name)), values, information
+        )
+    information = known.of_values(name, domain)
     if how == "prefix":
-        return PrefixLabels(name, domain)
+        return PrefixLabels(name, domain, information)
     if how == "set":
-        return SetLabels(name, domain)
+        return SetLabels(name, domain, information)
     if quasi.named_ladder:
-        return SpanLabels(name, domain, quasi.named_ladder)
-    if quasi.widths:
-        return IntervalLabels(name, LadderScale(type_, domain, quasi.widths[-1], quasi.origin))
-    return TreeLabels(name, hierarchies[name])
+        return SpanLabels(name, domain, quasi.named_ladder, information)
+    return TreeLabels(name, hierarchies[name], domain, information)
+
+
+class _Distributions:
+    """How often the values of columns occur; see `labels_of_job`."""
+
+    def __init__(
+        self,
+        counts: Mapping[str, pa.Array],
+        quantiles: Mapping[str, pa.Array],
+        robust_ends: Mapping[str, pa.Array],
+    ) -> None:
+        self._counts, self._quantiles, self._robust_ends = counts, quantiles, robust_ends
+
+    def of_values(self, name: str, domain: pa.Array) -> Information | None:
+        """That of a column all of whose values are in the domain."""
+        if name not in self._counts:
+            return None
+        rows = self._counts[name].to_numpy()
+        missing = len(rows) - len(domain)
+        return Information(rows[missing:], float(rows[:missing].sum()))
+
+    def of_line(self, name: str, domain: pa.Array) -> tuple[pa.Array, Information | None]:
+        """Ascending values of a column of numbers or moments, and how often each occurs."""
+        if name in self._counts:
+            return domain, self.of_values(name, domain)
+        if name not in self._quantiles:
+            return domain, None
+        present = self._quantiles[name].drop_null()
+        values = present.unique()
+        places = pc.index_in(present, value_set=values).to_numpy()
+        missing = len(self._quantiles[name]) - len(present)
+        return values, Information(np.bincount(places, minlength=len(values)), missing)
+
+    def robust_ends(self, name: str) -> pa.Array:
+        """The values that the robust span of a column reaches between, if they are known."""
+        return self._robust_ends.get(name, pa.array([], pa.float64()))
 
 
 # Intervals
@@ -165,9 +172,19 @@ def _labels_of(
 class IntervalLabels(PublishedLabels):
     """Reads intervals, ``[25, 30]``, and single values, ``25``; or two bounds."""
 
-    def __init__(self, name: str, scale: Scale) -> None:
+    def __init__(
+        self,
+        name: str,
+        scale: Scale,
+        robust: Scale | None = None,
+        values: pa.Array | None = None,
+        information: Information | None = None,
+    ) -> None:
+        """``robust``: the scale of the robust span; ``values`` are those of ``information``."""
         super().__init__(name)
         self.scale = scale
+        self._robust_width = scale.width if robust is None else robust.width
+        self._values, self._information = values, information
         self._known_ends = _Known(scale.of_texts)
         self._known_losses = _Known(self._losses_of_texts)
 
@@ -197,12 +214,23 @@ class IntervalLabels(PublishedLabels):
         low, high = scale.positions(ends.low), scale.positions(ends.high)
         low = np.where(nulls(ends.low), scale.low, low)
         high = np.where(nulls(ends.high), scale.high, high)
-        lost = np.zeros(len(low))
-        if scale.width > 0:
-            lost = (high - low + np.where(ends.closed, scale.closing, 0.0)) / scale.width
-        lost[ends.missing | ends.single] = 0.0
-        lost[ends.star] = 1.0
-        return Losses(lost, lost, (ends.missing | ends.single) & ~ends.star, ends.star)
+        width = high - low + np.where(ends.closed, scale.closing, 0.0)
+        lost = width / scale.width if scale.width > 0 else np.zeros(len(low))
+        robust = lost
+        if self._robust_width > 0:
+            robust = np.minimum(1.0, width / self._robust_width)
+        information = lost
+        if self._information is not None:
+            line = scale.positions(scale.values(self._values))
+            first = np.searchsorted(line, low)
+            upto = np.searchsorted(line, high), np.searchsorted(line, high, "right")
+            stop = np.where(ends.closed | nulls(ends.high), upto[1], upto[0])
+            information = self._information.between(first, stop)
+        exact = ends.missing | ends.single
+        lost, robust, information = (
+            edged(each, exact, ends.star) for each in (lost, robust, information)
+        )
+        return Losses(lost, lost, exact & ~ends.star, ends.star, robust, information)
 
     def ends(self, labels: Sequence[pa.Array]) -> Ends:
         if len(labels) == 1:
@@ -242,276 +270,6 @@ class _Known(Generic[_Read]):
         return type(known)(*(_at(each, place) for each in known))
 
 
-# Categories
-
-
-class OrderedLabels(PublishedLabels):
-    """Reads intervals of categories in an order, ``[low, medium]``, and single ones."""
-
-    def __init__(self, name: str, order: Sequence[str]) -> None:
-        super().__init__(name)
-        self._place = {text: at for at, text in enumerate(order)}
-
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        low, high, missing, star = self._read(labels)
-        texts = written(values, self.pointed).to_pylist()
-        value = np.array([self._place.get(text, -1) for text in texts], np.int64)[value_of]
-        inside = (value >= 0) & (low[label_of] <= value) & (value <= high[label_of])
-        is_missing = nulls(values)[value_of]
-        return star[label_of] | np.where(missing[label_of], is_missing, inside)
-
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        low, high, _, star = self._read(labels)
-        lost = (high - low) / max(1, len(self._place) - 1)
-        lost[star] = 1.0
-        return Losses(lost, lost, (low == high) & ~star, star)
-
-    def _read(self, labels: Sequence[pa.Array]) -> tuple[Ints, Ints, Flags, Flags]:
-        """The places of both ends of each label; missing; star."""
-        texts = written(labels[0])
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        ends = np.zeros((2, len(texts)), np.int64)
-        for at, text in enumerate(texts.to_pylist()):
-            if not missing[at] and not star[at]:
-                ends[:, at] = [self._place.get(end, -1) for end in ends_in_order(text)]
-        if (ends < 0).any():
-            raise self._unread()
-        return ends[0], ends[1], missing, star
-
-
-class TreeLabels(PublishedLabels):
-    """Reads the labels of a hierarchy's nodes."""
-
-    def __init__(self, name: str, hierarchy: Hierarchy) -> None:
-        super().__init__(name)
-        self._leaves = len(hierarchy.leaves)
-        self._parent = np.asarray(hierarchy.parent, np.int64)
-        numbers: dict[str, int] = {}
-        # Nodes with one label are one thing to a reader.
-        self._label = np.array(
-            [numbers.setdefault(label, len(numbers)) for label in hierarchy.labels], np.int64
-        )
-        self._numbers = numbers
-        self._leaf_of = {leaf: at for at, leaf in enumerate(hierarchy.leaves)}
-
-    @cached_property
-    def _under(self) -> Ints:
-        """(labels + 1,) the leaves under each label, under the larger of several nodes."""
-        count = np.zeros(len(self._parent), np.int64)
-        node = np.arange(self._leaves)
-        while len(node):
-            count += np.bincount(node, minlength=len(count))
-            node = self._parent[node]
-            node = node[node >= 0]
-        under = np.zeros(len(self._numbers) + 1, np.int64)
-        np.maximum.at(under, self._label, count)
-        return under
-
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        number, missing, star = self._read(labels)
-        leaf_of = self._leaf_of
-        node = np.array(
-            [leaf_of.get(text, -1) for text in written(values, self.pointed).to_pylist()], np.int64
-        )
-        node, wanted = node[value_of], number[label_of]
-        is_value = nulls(values)[value_of]
-        covered = star[label_of] | (missing[label_of] & is_value)
-        while (climbing := node >= 0).any():
-            covered |= climbing & (self._label[node] == wanted)
-            node = np.where(climbing, self._parent[node], -1)
-        return covered
-
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        number, missing, star = self._read(labels)
-        under, all_leaves = self._under[number], self._leaves
-        ncp = np.where(under > 1, under / all_leaves, 0.0)
-        lm = np.where(missing, 0.0, (under - 1) / max(1, all_leaves - 1))
-        ncp[star] = lm[star] = 1.0
-        leaf = np.append(np.zeros(len(self._numbers), bool), False)
-        leaf[self._label[: self._leaves]] = True
-        exact = missing | (leaf[number] & (under == 1))
-        return Losses(ncp, lm, exact & ~star, star)
-
-    def _read(self, labels: Sequence[pa.Array]) -> tuple[Ints, Flags, Flags]:
-        """The number of each label, that after the last for a missing one; missing; star."""
-        (texts,) = labels
-        texts = written(texts)
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        numbers, none = self._numbers, len(self._numbers)
-        number = np.array([numbers.get(text, none) for text in texts.to_pylist()], np.int64)
-        if ((number == none) & ~missing & ~star).any():
-            raise self._unread()
-        return number, missing, star
-
-
-class SpanLabels(PublishedLabels):
-    """Reads units of the calendar, ``2024-Q2``, and codes of ICD-10, ``E10-E14`` and ``E11``.
-
-    ``domain``: the values that occur in the dataset, ascending.
-    """
-
-    def __init__(self, name: str, domain: pa.Array, kind: str) -> None:
-        super().__init__(name)
-        self._kind = kind
-        texts = written(domain).to_pylist()
-        self._sorted, self._single = sorted({*map(self._key, texts)}), {*texts}
-
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        known, missing, star = self._spans(labels)
-        keys = [text and self._key(text) for text in written(values, self.pointed).to_pylist()]
-        is_missing = nulls(values)[value_of]
-        inside = np.array(
-            [
-                (span := known[label]) is not None
-                and (key := keys[value]) is not None
-                and span[0] <= key <= span[1]
-                for label, value in zip(label_of.tolist(), value_of.tolist(), strict=True)
-            ],
-            bool,
-        )
-        return star[label_of] | np.where(missing[label_of], is_missing, inside)
-
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        known, missing, star = self._spans(labels)
-        count, keys = len(self._sorted), self._sorted
-        under = np.array(
-            [0 if s is None else bisect_right(keys, s[1]) - bisect_left(keys, s[0]) for s in known]
-        )
-        if (under[~missing & ~star] == 0).any():
-            raise self._unread()
-        ncp = np.where(under > 1, under / max(1, count), 0.0)
-        lm = np.where(missing, 0.0, (under - 1) / max(1, count - 1))
-        ncp[star] = lm[star] = 1.0
-        lm = ncp if self._kind == "calendar" else lm  # as intervals
-        single = [text in self._single for text in written(labels[0]).to_pylist()]
-        return Losses(ncp, lm, missing | ((under == 1) & single), star)
-
-    def _key(self, text: str) -> str:
-        return spans.key_of(text, self._kind)
-
-    def _spans(
-        self, labels: Sequence[pa.Array]
-    ) -> tuple[list[tuple[str, str] | None], Flags, Flags]:
-        """The first and the last key of each label, None of the missing one and of star."""
-        texts = written(labels[0])
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        try:
-            known = [
-                None if text is None or text == _STAR else spans.KINDS[self._kind](text)
-                for text in texts.to_pylist()
-            ]
-        except ValueError:
-            raise self._unread() from None
-        return known, missing, star
-
-
-class PrefixLabels(PublishedLabels):
-    """Reads prefixes with wildcards, ``100**``: what begins so, and is no longer.
-
-    ``domain``: the texts that occur in the dataset, ascending.
-    """
-
-    def __init__(self, name: str, domain: pa.Array) -> None:
-        super().__init__(name)
-        self._domain = written(domain)
-
-    @cached_property
-    def _sorted(self) -> list[str]:
-        return sorted(self._domain.to_pylist())
-
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        texts, values = written(labels[0]), written(values, self.pointed)
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        label = texts.take(pa.array(label_of))
-        value = values.take(pa.array(value_of))
-        begins = _begins(value, pc.utf8_rtrim(label, _STAR))
-        fits = flags(pc.less_equal(pc.utf8_length(value), pc.utf8_length(label)))
-        whole = flags(pc.equal(value, values_of(label)))
-        general = flags(pc.ends_with(label, _STAR)) & begins & fits
-        is_missing = nulls(value) & missing[label_of]
-        return star[label_of] | is_missing | whole | general
-
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        texts = written(labels[0])
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        domain, count = self._sorted, len(self._domain)
-        general = flags(pc.ends_with(texts, _STAR))
-        under = np.ones(len(texts), np.int64)
-        for at in np.flatnonzero(general).tolist():
-            prefix = texts[at].as_py().rstrip(_STAR)
-            first = bisect_left(domain, prefix)
-            under[at] = bisect_right(domain, prefix, first, key=lambda t: t[: len(prefix)]) - first
-        single = ~general & ~missing
-        if single.any():
-            values = values_of(texts.filter(pa.array(single)))
-            known = pc.is_in(values, value_set=self._domain)
-            if not pc.all(known).as_py():
-                raise self._unread()
-        if (under == 0).any():
-            raise self._unread()
-        ncp = np.where(under > 1, under / max(1, count), 0.0)
-        lm = np.where(missing, 0.0, (under - 1) / max(1, count - 1))
-        ncp[star] = lm[star] = 1.0
-        return Losses(ncp, lm, missing | single, star)
-
-
-class SetLabels(PublishedLabels):
-    """Reads sets, ``{France, Italy}``, and single values.
-
-    ``domain``: the values that occur in the dataset, ascending.
-    """
-
-    def __init__(self, name: str, domain: pa.Array) -> None:
-        super().__init__(name)
-        self._domain = written(domain)
-
-    def covers(
-        self, labels: Sequence[pa.Array], values: pa.Array, label_of: Ints, value_of: Ints
-    ) -> Flags:
-        texts = written(labels[0])
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        values = written(values, self.pointed)
-        value = _places(values, self._domain)[value_of]
-        label, member = self._members(texts, missing | star)
-        size = len(self._domain) + 1
-        is_member = np.isin(label_of * size + value, label * size + member)
-        is_missing = nulls(values)[value_of]
-        known = (value >= 0) & is_member
-        return star[label_of] | (missing[label_of] & is_missing) | known
-
-    def losses(self, labels: Sequence[pa.Array]) -> Losses:
-        texts = written(labels[0])
-        missing, star = nulls(texts), flags(pc.equal(texts, _STAR))
-        label, _ = self._members(texts, missing | star)
-        members = np.bincount(label, minlength=len(texts))
-        domain = max(2, len(self._domain))
-        ncp = np.where(members > 1, members / domain, 0.0)
-        lm = np.where(members > 1, (members - 1) / (domain - 1), 0.0)
-        ncp[star] = lm[star] = 1.0
-        return Losses(ncp, lm, (members <= 1) & ~star, star)
-
-    def _members(self, texts: pa.Array, without: Flags) -> tuple[Ints, Ints]:
-        """Pairs of a label and a member, as two arrays; labels ``without`` members have none."""
-        sets = is_set(texts)
-        single = np.flatnonzero(~sets & ~without)
-        value = _places(values_of(texts.take(pa.array(single))), self._domain)
-        lists = members_of(texts.filter(pa.array(sets)))
-        counts = lists.value_lengths().to_numpy()
-        member = _places(lists.flatten(), self._domain)
-        if (value < 0).any() or (member < 0).any() or (counts == 0).any():
-            raise self._unread()
-        label = np.concatenate([single, np.repeat(np.flatnonzero(sets), counts)])
-        return label, np.concatenate([value, member])
-
-
 # Values and texts
 
 
@@ -520,24 +278,6 @@ def _is_unordered(type_: pa.DataType) -> bool:
     kinds = pa.types
     is_text = kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_)
     return bool(is_text or kinds.is_boolean(type_) or kinds.is_null(type_))
-
-
-def _places(texts: pa.Array, domain: pa.Array) -> Ints:
-    """(texts,) the place of each in the domain; -1 if it is not there."""
-    found: Ints = pc.index_in(texts, value_set=domain).cast(pa.int64()).fill_null(-1).to_numpy()
-    return np.where(nulls(texts), -1, found)
-
-
-def _begins(texts: pa.Array, prefixes: pa.Array) -> Flags:
-    """Whether each text begins with the prefix beside it."""
-    pairs = zip(texts.to_pylist(), prefixes.to_pylist(), strict=True)
-    return np.array(
-        [
-            text is not None and begin is not None and text.startswith(begin)
-            for text, begin in pairs
-        ],
-        bool,
-    )
 
 
 def _joined(one: Any, other: Any) -> Any:

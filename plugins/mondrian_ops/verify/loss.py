@@ -13,10 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.native.value_counts import sum_by_code
+from mondrian_ops.verify.published_labels import PublishedLabels
 
 Ints = NDArray[np.int64]
+
+METRICS = ("NCP", "LM", "NCP_robust", "information")
+"""What is summed over rows of `labels.Losses`, by the names in a report."""
 
 LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper ends of the loss ranges, as shares of a column's range, by which a report counts rows."""
@@ -38,7 +41,7 @@ def losses_of_part(
     ``values`` by column: its distinct values; ``codes`` by column: (classes,) the value of each
     class, counted from 1, 0 for the missing one. ``rows`` (classes,) of each class.
 
-    Returns ``{name: {"NCP", "LM", "rows_exact", "rows_star", "rows_by_loss"}}``, the losses as sums
+    Returns ``{name: {*METRICS, "rows_exact", "rows_star", "rows_by_loss"}}``, the losses as sums
     over the rows.
     """
     measured = {}
@@ -58,7 +61,7 @@ def losses_of_part(
 
 def nothing_lost() -> dict[str, Any]:
     """The losses of a quasi-identifier in no rows."""
-    figures = {"NCP": 0.0, "LM": 0.0, "rows_exact": 0, "rows_star": 0}
+    figures = {**dict.fromkeys(METRICS, 0.0), "rows_exact": 0, "rows_star": 0}
     return {**figures, "rows_by_loss": [[most, 0] for most in LOSS_STEPS]}
 
 
@@ -71,8 +74,7 @@ def with_hidden(losses: Mapping[str, Any], rows: int) -> dict[str, Any]:
     """
     return {
         **losses,
-        "NCP": losses["NCP"] + rows,
-        "LM": losses["LM"] + rows,
+        **{metric: losses[metric] + rows for metric in METRICS},
         "rows_exact": losses["rows_exact"] - rows,
         "rows_star": losses["rows_star"] + rows,
     }
@@ -91,17 +93,20 @@ def _weights(keys: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
 
 def _weighed(labels: PublishedLabels, arrays: Sequence[pa.Array], rows: Ints) -> dict[str, Any]:
     lost = labels.losses(arrays)
-    ncp, lm, star, exact = lost.ncp, lost.lm, lost.star, lost.exact
+    star, exact = lost.star, lost.exact
+    metrics = [lost.ncp, lost.lm, lost.robust, lost.information]
     if len(arrays) > 1:  # see `with_hidden`
-        ncp, lm = np.where(star, 0.0, ncp), np.where(star, 0.0, lm)
+        metrics = [np.where(star, 0.0, each) for each in metrics]
         exact, star = exact | star, np.zeros_like(star)
     general = ~(exact | star)
     return {
-        "NCP": float(np.sum(rows * ncp)),
-        "LM": float(np.sum(rows * lm)),
+        **{
+            metric: float(np.sum(rows * each))
+            for metric, each in zip(METRICS, metrics, strict=True)
+        },
         "rows_exact": int(rows[exact].sum()),
         "rows_star": int(rows[star].sum()),
-        "rows_by_loss": _rows_by_loss(ncp[general], rows[general]),
+        "rows_by_loss": _rows_by_loss(lost.ncp[general], rows[general]),
     }
 
 

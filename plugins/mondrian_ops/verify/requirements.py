@@ -28,7 +28,7 @@ from mondrian_ops.verify.counts import (
 )
 from mondrian_ops.verify.criteria import criteria_of
 from mondrian_ops.verify.figures import ClassCounts
-from mondrian_ops.verify.labels import PublishedLabels
+from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.unions import no_bounds, no_unions
 
 # Entropies and distances are sums of rounded numbers: exactly l equal shares must count as l.

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from mondrian_ops.data.column_types import same_values
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.late_methods import dataclass
-from mondrian_ops.verify.labels import PublishedLabels
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.native.label_pairs import mark_pairs
 from mondrian_ops.verify.native.source_rows import distinct_rows, rows_differ
+from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.scales import nulls
 
 Ints = NDArray[np.int64]

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.verify.arrays import decoded, in_one
-from mondrian_ops.verify.labels import IntervalLabels, PublishedLabels
+from mondrian_ops.verify.labels import IntervalLabels
 from mondrian_ops.verify.loss import columns_of
+from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.scales import Ends, flags, nulls, written
 
 QUERIES = 1000

@@ -56,11 +56,13 @@ def _losses(pair: Sequence[Report]) -> Section:
     rows = []
     for name in names:
         attributes = [report.attributes.get(name) for report in pair]
-        rows.append((name, *("–" if each is None else percent(each.NCP) for each in attributes)))
+        ncp = (None if each is None else each.NCP for each in attributes)
+        bits = (None if each is None else each.information_lost for each in attributes)
+        rows.append((name, *("–" if lost is None else percent(lost) for lost in (*ncp, *bits))))
     return losses(
         "A column that only one release has, has one bar.",
         {letter: report.attributes for letter, report in zip("AB", pair, strict=True)},
-        Table(("column", "A", "B"), rows),
+        Table(("column", "A", "B", "bits lost by A", "by B"), rows),
     )
 
 

@@ -23,13 +23,11 @@ from mondrian_ops.data.profile import (
     PartialProfile,
     Profile,
     Profiler,
-    generalization_of,
     no_leaf,
 )
 from mondrian_ops.errors import HierarchyError, InputError, JobError
 from mondrian_ops.generalize.resolving import attributes_of
 from mondrian_ops.job.job import Job
-from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from published_text import KINDS, TREE_FILE, is_missing, text_of
 
 COUNTRIES = Hierarchy.from_rows([["Italy", "Europe", "*"], ["Japan", "*"]], "countries.csv")
@@ -276,50 +274,6 @@ def test_sensitive_numbers_of_16_bits_are_counted():
 def test_infinite_values_of_an_interval():
     with pytest.raises(InputError, match="'q': 1 infinite"):
         profiled(a_job("q"), pa.table({"q": [1.0, -math.inf]}))
-
-
-@pytest.mark.parametrize(
-    ("type_", "expected"),
-    [
-        (pa.int8(), "interval"),
-        (pa.float16(), "interval"),
-        (pa.decimal128(5, 1), "interval"),
-        (pa.date64(), "interval"),
-        (pa.timestamp("ns", "Europe/Rome"), "interval"),
-        (pa.time32("s"), "interval"),
-        (pa.string(), "set"),
-        (pa.large_string(), "set"),
-        (pa.bool_(), "set"),
-        (pa.null(), "set"),
-        (pa.dictionary(pa.int32(), pa.string()), "set"),
-        (pa.dictionary(pa.int32(), pa.int64()), "interval"),
-    ],
-)
-def test_the_default_generalization_of_a_type(type_, expected):
-    assert generalization_of(QuasiIdentifier("q"), type_) == expected
-
-
-@pytest.mark.parametrize(
-    ("quasi", "type_", "says"),
-    [
-        (QuasiIdentifier("q"), pa.list_(pa.int8()), "flatten"),
-        (QuasiIdentifier("q"), pa.struct([("a", pa.int8())]), "flatten"),
-        (QuasiIdentifier("q"), pa.binary(), "make it text"),
-        (QuasiIdentifier("q"), pa.duration("s"), "a number"),
-        (QuasiIdentifier("q"), pa.month_day_nano_interval(), "a number"),
-        (QuasiIdentifier("q", "interval"), pa.string(), "cannot be generalized to intervals"),
-        (QuasiIdentifier("q", "interval"), pa.bool_(), "cannot be generalized to intervals"),
-        (QuasiIdentifier("q", "interval", grid=5), pa.time32("s"), "cannot use a grid"),
-        (QuasiIdentifier("q", "interval", grid=0.5), pa.date32(), "whole"),
-        (QuasiIdentifier("q", "interval", grid=7, origin=0.5), pa.timestamp("s"), "whole"),
-        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.string(), "cannot use a ladder"),
-        (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.date32(), "cannot use a ladder"),
-    ],
-)
-def test_types_that_cannot_be_generalized_so(quasi, type_, says):
-    with pytest.raises(JobError, match="'q'") as caught:
-        generalization_of(quasi, type_)
-    assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())])])

@@ -60,7 +60,7 @@ def long_work():
         high=values,
         step=np.zeros(300),
         span=np.ones(6),
-        domain=np.full(6, 48.0),
+        most=np.ones(6),
         present=np.full(6, 49.0),
     )
     policy = mondrian.KernelPolicy(mondrian.GAIN, 8, count)

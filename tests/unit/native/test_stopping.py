@@ -89,7 +89,7 @@ def rows() -> mondrian.Rows:
         high=values,
         step=np.zeros(60),
         span=np.ones(3),
-        domain=np.full(3, 18.0),
+        most=np.ones(3),
         present=np.full(3, 19.0),
     )
 

@@ -13,7 +13,8 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify import labels as release_labels
-from mondrian_ops.verify.labels import PublishedLabels, labels_of_job
+from mondrian_ops.verify.labels import labels_of_job
+from mondrian_ops.verify.published_labels import PublishedLabels
 
 TREE = Hierarchy.from_rows(
     [["Bonn", "Germany", "*"], ["Ulm", "Germany", "*"], ["Rome", "Italy", "*"], ["Italy", "*"]], "t"

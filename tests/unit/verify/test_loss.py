@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.verify.labels import Losses, PublishedLabels
 from mondrian_ops.verify.loss import (
     LOSS_STEPS,
     columns_of,
@@ -16,6 +15,7 @@ from mondrian_ops.verify.loss import (
     nothing_lost,
     with_hidden,
 )
+from mondrian_ops.verify.published_labels import Losses, PublishedLabels
 
 
 class Labels(PublishedLabels):
@@ -28,7 +28,8 @@ class Labels(PublishedLabels):
         texts = labels[0].to_pylist()
         ncp = [{"=": 0.0, "*": 1.0}.get(text) if text in "=*" else float(text) for text in texts]
         is_ = [np.array([text == mark for text in texts], bool) for mark in "=*"]
-        return Losses(np.array(ncp, float), np.array(ncp, float) / 2, *is_)
+        lost = np.array(ncp, float)
+        return Losses(lost, lost / 2, *is_, lost / 4, lost / 8)
 
 
 def measured(losses: list[str], rows: list[int]) -> dict:
@@ -47,6 +48,8 @@ def test_every_row_is_exact_hidden_or_told_by_how_much_it_loses():
     ]  # fmt: skip
     assert figures["NCP"] == pytest.approx(0.003 + 0.1 + 0.7 + 1.100011 + 11.7 + 17 + 19)
     assert figures["LM"] == pytest.approx(figures["NCP"] / 2)
+    assert figures["NCP_robust"] == pytest.approx(figures["NCP"] / 4)
+    assert figures["information"] == pytest.approx(figures["NCP"] / 8)
 
 
 @pytest.mark.parametrize("losses", [[], ["0.0"], ["1.0000001"]])
@@ -70,7 +73,7 @@ def test_two_bounds_are_one_label_and_those_that_hide_a_value_lose_all():
             assert pairs == {("0.5", 7), ("*", 9), (None, None), ("0.5", 9)}
             nothing = labels[0].is_null().to_numpy(zero_copy_only=False)
             ncp = np.where(nothing, 1.0, 0.25)
-            return Losses(ncp, ncp, np.zeros(4, bool), nothing)
+            return Losses(ncp, ncp, np.zeros(4, bool), nothing, ncp, ncp)
 
     labels = {"age": Bounds("age")}
     values = {"age_min": low, "age_max": high}
@@ -78,5 +81,6 @@ def test_two_bounds_are_one_label_and_those_that_hide_a_value_lose_all():
     assert (figures["NCP"], figures["rows_exact"], figures["rows_star"]) == (11.0, 16, 0)
     hidden = with_hidden(figures, 5)
     assert (hidden["NCP"], hidden["LM"]) == (16.0, 16.0)
+    assert (hidden["NCP_robust"], hidden["information"]) == (16.0, 16.0)
     assert (hidden["rows_exact"], hidden["rows_star"]) == (11, 5)
     assert hidden["rows_by_loss"] == figures["rows_by_loss"]

@@ -55,9 +55,9 @@ def _with_positions(coded: CodedRows) -> mondrian.Rows:
     for a, encoded in enumerate(coded.encoded):
         present = slice(rows.first[a] + 1, rows.first[a + 1])
         if encoded.kind == "interval":
-            low[present] = (rows.low[present] - encoded.origin) / rows.span[a]
-            high[present] = (rows.high[present] - encoded.origin) / rows.span[a]
+            low[present] = (rows.low[present] - encoded.origin) / (encoded.span or 1.0)
+            high[present] = (rows.high[present] - encoded.origin) / (encoded.span or 1.0)
         else:
             low[present] = high[present] = np.arange(encoded.size - 1) / max(1, encoded.size - 2)
-    span = np.where(rows.kind == mondrian.INTERVAL, 1.0, rows.span)
+    span = np.where(rows.kind == mondrian.INTERVAL, 1.0 / rows.most, rows.span)
     return rows._replace(low=low, high=high, span=span)

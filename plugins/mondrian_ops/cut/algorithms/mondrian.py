@@ -20,7 +20,8 @@ from mondrian_ops.cut.native.class_criteria import Criteria, groups_satisfy
 from mondrian_ops.data.frequency_set import group, packed
 from mondrian_ops.data.native.counting import group_by_bits
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
-from mondrian_ops.generalize.attributes import Classes, Encoded
+from mondrian_ops.generalize.attributes import Classes
+from mondrian_ops.generalize.encoded import Encoded
 from mondrian_ops.generalize.native.classes import shuffle_classes
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats
@@ -254,9 +255,9 @@ def kernel_rows(
         first=np.cumsum([0, *(c.size for c in encoded)], dtype=np.int64),
         low=_table(encoded, [c.low for c in encoded]),
         high=_table(encoded, [c.high for c in encoded]),
-        step=_table(encoded, [c.step for c in encoded]),
-        span=np.array([c.span if c.span > 0 else 1.0 for c in encoded]),
-        domain=np.array([max(1.0, c.domain - 1) for c in encoded]),
+        step=_table(encoded, [c.weight * c.step for c in encoded]),
+        span=np.array([(c.span if c.span > 0 else 1.0) / c.weight for c in encoded]),
+        most=np.array([c.weight for c in encoded]),
         present=np.array([max(1.0, c.present) for c in encoded]),
         persons=int(persons),
     )

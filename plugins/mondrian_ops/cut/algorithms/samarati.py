@@ -44,8 +44,8 @@ class SearchResult:
     suppressed_rows, classes
         Rows in those; classes that are published.
     loss
-        LM summed over the attributes, with one per attribute added for each suppressed row, over
-        all rows.
+        LM summed over the attributes by their weights, with one per attribute added for each
+        suppressed row, over all rows.
     height, nodes, checked
         The sum of the levels; nodes of the lattice, and of how many the classes were counted.
     """
@@ -150,7 +150,7 @@ class _Nodes:
         self.good = np.zeros(lattice.shape, np.bool_)
         self._allowed = allowed
         self._failing: dict[Levels, int] = {}
-        self._per_row = len(lattice.shape) / rows
+        self._per_row = lattice.weight / rows
 
     def is_good(self, levels: Levels) -> bool:
         """Whether few enough rows are in classes that fail."""

@@ -307,7 +307,7 @@ def _forest(
         parent = hierarchy.parents()
         parents.append(np.where(parent < 0, parent, parent + offsets[at]))
         walks.append(_walk(hierarchy, int(first[at])))
-        gains.append(information_gains(frequencies, at, hierarchy, sensitive))
+        gains.append(hierarchy.weight * information_gains(frequencies, at, hierarchy, sensitive))
     parent = np.concatenate(parents)
     below = np.flatnonzero(parent >= 0)
     child = below[np.argsort(parent[below], kind="stable")]

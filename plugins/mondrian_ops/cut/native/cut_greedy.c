@@ -138,7 +138,7 @@ static double rate_widths(node here, workspace *work) {
   if (!here.members) find_present(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
     reach bounds = measured(here, a, work);
-    double share = (double)bounds.distinct / of->present[a];
+    double share = of->most[a] * (double)bounds.distinct / of->present[a];
     /* De Capitani di Vimercati et al. 2023, equation 1. */
     work->score[a] = of->kind[a] == MO_INTERVAL ? bounds.loss : share;
     work->best[a].attribute = bounds.distinct > 1 ? a : -1;

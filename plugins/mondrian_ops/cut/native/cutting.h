@@ -36,7 +36,7 @@ typedef struct {
   int32_t number; /* offset of the row's number, an uint32_t */
   const field *column; /* (attributes + sensitive,) */
   const int64_t *kind, *first;
-  const double *low, *high, *step, *span, *domain, *present;
+  const double *low, *high, *step, *span, *most, *present;
   const int32_t *higher; /* (codes,): the next code of the attribute with a higher step */
 } layout;
 

@@ -42,9 +42,10 @@ class Rows(NamedTuple):
     first: Ints  # (attributes + 1,)
     low: Floats  # INTERVAL: lower end of a code's interval
     high: Floats  # INTERVAL: upper end; equal to the lower unless gridded
-    step: Floats  # TREE: loss of the lowest common ancestor of a code and the next one
-    span: Floats  # (attributes,): INTERVAL: range over the whole dataset, 1 where that is 0
-    domain: Floats  # (attributes,): SET: distinct values of the whole dataset, less one
+    step: Floats  # TREE: loss of the lowest common ancestor of a code and the next one; SET: loss
+    # of 1, 2, ... values
+    span: Floats  # (attributes,): INTERVAL: the width that loses 1; not 0
+    most: Floats  # (attributes,): the greatest loss: no interval loses more, and "*" as much
     present: Floats  # (attributes,): distinct values present in the whole dataset
     persons: int = 0  # 1 where the last sensitive column only distinguishes persons
 
@@ -75,7 +76,7 @@ class RowsStruct(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("rows", "attributes", "sensitive_columns")),
         *((name, ctypes.c_int64) for name in ("persons", "code_bytes")),
         *((name, ctypes.c_void_p) for name in ("codes", "sensitive", "kind", "first", "low")),
-        *((name, ctypes.c_void_p) for name in ("high", "step", "span", "domain", "present")),
+        *((name, ctypes.c_void_p) for name in ("high", "step", "span", "most", "present")),
     )
 
 
@@ -119,7 +120,7 @@ def rows_struct(rows: Rows) -> RowsStruct:
 
 def _tables(rows: Rows, attributes: int) -> dict[str, int]:
     """The addresses of the attributes' tables, by name."""
-    sizes = dict.fromkeys(("kind", "span", "domain", "present"), attributes)
+    sizes = dict.fromkeys(("kind", "span", "most", "present"), attributes)
     codes = int(rows.first.flat[-1]) if rows.first.size else 0
     sizes |= {"first": attributes + 1} | dict.fromkeys(("low", "high", "step"), codes)
     places = {}

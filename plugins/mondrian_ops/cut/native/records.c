@@ -130,7 +130,7 @@ int pack_rows(table *into, const mo_rows *rows, int64_t cores) {
                  .high = rows->high,
                  .step = rows->step,
                  .span = rows->span,
-                 .domain = rows->domain,
+                 .most = rows->most,
                  .present = rows->present};
   if (open_columns(into)) return MO_NO_MEMORY;
   into->higher = calloc((size_t)rows->first[rows->attributes] + 1, sizeof *into->higher);
@@ -213,7 +213,8 @@ static void recode(table *block, node here, int32_t a, workspace *outer) {
     outer->histogram[v] = j + shift;
     block->low[at] = from->low[from->first[a] + v];
     block->high[at] = from->high[from->first[a] + v];
-    block->step[at] = j + 1 < d ? highest_step(from, a, v, outer->value[j + 1]) : 0.0;
+    if (from->kind[a] == MO_SET) block->step[block->first[a] + j] = from->step[from->first[a] + j];
+    else block->step[at] = j + 1 < d ? highest_step(from, a, v, outer->value[j + 1]) : 0.0;
   }
   note_higher(block->step + block->first[a], d + shift, block->higher + block->first[a]);
   field read = from->column[a], written = to->column[a];

@@ -162,13 +162,24 @@ static inline double highest_step(const layout *of, int32_t a, int64_t low, int6
   return of->step[of->first[a] + low];
 }
 
-/* Loss in [0, 1] of publishing codes low to high, d of them, as one value. */
+/* MO_INTERVAL: loss of the values between two positions. */
+static inline double loss_between(const layout *of, int32_t a, double low, double high) {
+  double lost = (high - low) / of->span[a];
+  return lost < of->most[a] ? lost : of->most[a];
+}
+
+/* MO_SET: loss of d values. */
+static inline double loss_of_set(const layout *of, int32_t a, int64_t d) {
+  return of->step[of->first[a] + d - 1];
+}
+
+/* Loss, of at most most[a], of publishing codes low to high, d of them, as one value. */
 static inline double width(const layout *of, int32_t a, int64_t low, int64_t high, int64_t d) {
   int64_t first = of->first[a];
-  if (low == 0) return high > 0 ? 1.0 : 0.0; /* missing and present together publish "*" */
+  if (low == 0) return high > 0 ? of->most[a] : 0.0; /* missing and present together are "*" */
   if (of->kind[a] == MO_INTERVAL)
-    return (of->high[first + high] - of->low[first + low]) / of->span[a];
-  if (of->kind[a] == MO_SET) return (double)(d - 1) / of->domain[a];
+    return loss_between(of, a, of->low[first + low], of->high[first + high]);
+  if (of->kind[a] == MO_SET) return loss_of_set(of, a, d);
   return highest_step(of, a, low, high);
 }
 
@@ -185,9 +196,9 @@ static inline void losses_above(const layout *of, int32_t a, int64_t d, const in
   const double *low = of->low + of->first[a], *high = of->high + of->first[a];
   if (of->kind[a] == MO_INTERVAL) {
     double top = high[value[d - 1]];
-    for (int64_t j = 0; j + 1 < d; j++) right[j] = (top - low[value[j + 1]]) / of->span[a];
+    for (int64_t j = 0; j + 1 < d; j++) right[j] = loss_between(of, a, low[value[j + 1]], top);
   } else if (of->kind[a] == MO_SET) {
-    for (int64_t j = 0; j + 1 < d; j++) right[j] = (double)(d - 2 - j) / of->domain[a];
+    for (int64_t j = 0; j + 1 < d; j++) right[j] = loss_of_set(of, a, d - 1 - j);
   } else {
     double loss = 0.0;
     right[d - 2] = 0.0;
@@ -205,11 +216,11 @@ static inline double loss_below(const layout *of, int32_t a, int64_t j, const in
   const double *low = of->low + of->first[a], *high = of->high + of->first[a];
   if (j == 0) {
     if (value[0] == 0 || of->kind[a] != MO_INTERVAL) return 0.0;
-    return (high[value[0]] - low[value[0]]) / of->span[a];
+    return loss_between(of, a, low[value[0]], high[value[0]]);
   }
-  if (value[0] == 0) return 1.0;
-  if (of->kind[a] == MO_INTERVAL) return (high[value[j]] - low[value[0]]) / of->span[a];
-  if (of->kind[a] == MO_SET) return (double)j / of->domain[a];
+  if (value[0] == 0) return of->most[a];
+  if (of->kind[a] == MO_INTERVAL) return loss_between(of, a, low[value[0]], high[value[j]]);
+  if (of->kind[a] == MO_SET) return loss_of_set(of, a, j + 1);
   double step = highest_step(of, a, value[j - 1], value[j]);
   return step > loss ? step : loss;
 }
@@ -278,7 +289,8 @@ static inline double gain_group(int32_t a, int64_t d, int64_t least, int64_t mos
   const layout *of = work->layout;
   const int64_t *value = work->value, *below = work->below;
   int64_t n = below[d - 1], begin = 0;
-  double less = of->kind[a] == MO_SET && value[0] != 0 ? 1.0 / of->domain[a] : 0.0;
+  double less = 0.0;
+  if (of->kind[a] == MO_SET && value[0] != 0 && d > 1) less = whole - loss_of_set(of, a, d - 1);
   double best = 0.0, loss = 0.0;
   *first = *last = -1;
   for (int64_t j = 0; j + 1 < d; j++) {

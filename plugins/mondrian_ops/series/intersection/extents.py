@@ -79,12 +79,13 @@ class Extents:
         kind = rows.kind[attribute]
         if kind == native.INTERVAL:
             lost = (rows.high[first + high] - rows.low[first + low]) / rows.span[attribute]
+            lost = np.minimum(lost, rows.most[attribute])
         elif kind == native.SET:
             apart = np.minimum(high - low, count - 1)  # other values, at most
-            lost = np.minimum(1.0, apart / max(1.0, rows.domain[attribute]))
+            lost = np.asarray(rows.step[first + np.maximum(apart, 0)])
         else:
             lost = self._greatest_step(attribute, low, high)
-        lost = np.where(low == 0, 1.0, lost)
+        lost = np.where(low == 0, rows.most[attribute], lost)
         is_one = (low == high) & ((kind != native.INTERVAL) | (low == 0))
         return np.asarray(np.where(is_one, 0.0, lost))
 

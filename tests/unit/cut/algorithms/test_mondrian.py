@@ -174,7 +174,7 @@ def test_groups_lose_less_than_ordered_cuts_where_values_are_rare(k):
 def test_classes_that_are_joined_and_cut_again_lose_less(k):
     cuts = [CutPolicy("gain", 600, 600, joined=joined) for joined in (0, 3)]
     exchanged, joined = losses_on_skewed_tables(k, 3, 600, cuts)
-    assert joined < 0.99 * exchanged
+    assert joined < 0.995 * exchanged
 
 
 def test_better_gain_is_the_one_that_loses_less():

@@ -59,9 +59,9 @@ def rows_of(count: int = 60, *, seed: int = 0, missing: bool = True, dtype=np.ui
         first=first,
         low=values,
         high=values,
-        step=generator.choice([0.25, 0.5, 1.0], int(first[-1])),
+        step=np.concatenate([generator.choice([0.25, 0.5, 1.0], 27), np.arange(5) / 3]),
         span=np.ones(3),
-        domain=np.array(sizes) - 2.0,
+        most=np.ones(3),
         present=np.array(sizes) - 1.0,
     )
 
@@ -154,7 +154,7 @@ WRONG_VALUES = [
     ("step", with_rows(step=np.repeat(GOOD.step, 2)[::2])),
     ("low", with_rows(low=GOOD.low * np.nan)),
     ("span", with_rows(span=GOOD.span * np.inf)),
-    ("domain", with_rows(domain=GOOD.domain[:2])),
+    ("most", with_rows(most=GOOD.most[:2])),
     ("persons", Arguments(GOOD._replace(persons=1), no_criteria(3))),
     ("persons", Arguments(GOOD._replace(persons=1), criteria_of(3, ENTROPY))),
     ("k:", with_criteria(k=0)),
@@ -328,7 +328,7 @@ def test_one_attribute_by_itself(policy, attribute):
     rows = rows._replace(
         codes=rows.codes[one].copy(),
         first=np.array([0, end - begin]),
-        **{name: getattr(rows, name)[one] for name in ("kind", "span", "domain", "present")},
+        **{name: getattr(rows, name)[one] for name in ("kind", "span", "most", "present")},
         **{name: getattr(rows, name)[begin:end].copy() for name in ("low", "high", "step")},
     )
     classes = classes_of(rows, criteria_of(), policy)
@@ -424,6 +424,8 @@ def far_apart(rows: Rows, apart: int = 50) -> Rows:
     for name in ("low", "high", "step"):
         tables[name] = np.zeros(rows.first[-1] * apart)
         tables[name][::apart] = getattr(rows, name)
+    of_sets = rows.first[2]  # one value, two, ..., however far apart they are
+    tables["step"][of_sets * apart :][: len(rows.step) - of_sets] = rows.step[of_sets:]
     codes = rows.codes.astype(np.uint16) * np.uint16(apart)
     return rows._replace(codes=codes, first=rows.first * apart, **tables)
 

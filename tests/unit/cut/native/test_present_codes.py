@@ -38,11 +38,18 @@ def rows_of(codes: np.ndarray, sizes: list[int], sensitive: int = 0) -> Rows:
         first=first,
         low=places,
         high=places,
-        step=generator.choice([0.25, 0.5, 1.0], int(first[-1])),
+        step=_steps(sizes, generator),
         span=np.ones(len(sizes)),
-        domain=np.maximum(1.0, np.array(sizes) - 2.0),
+        most=np.ones(len(sizes)),
         present=np.maximum(1.0, np.array(sizes) - 1.0),
     )
+
+
+def _steps(sizes, generator):
+    """Steps of trees; what one value, two, ... lose of the sets, which are each third attribute."""
+    steps = [generator.choice([0.25, 0.5, 1.0], size) for size in sizes]
+    steps[2::3] = [np.arange(size) / max(1, size - 2) for size in sizes[2::3]]
+    return np.concatenate(steps)
 
 
 @st.composite

@@ -13,13 +13,14 @@ from native_probes import Opened
 
 POSITIONS = np.array([0.0, -8.0, -7.5, 0.0, 0.25, 3.0, 8.0])  # of codes 0 to 6; 16 apart
 STEPS = np.array([0.0, 0.25, 1.0, 0.25, 0.5, 0.25, 0.0])
+OF_SETS = np.array([0.0, 0.5, 0.75, 0.875, 0.9375, 0.96875, 1.0])  # of 1, 2, ... values
 # An attribute of as many codes has 1, 2 or 4 bytes in a row; few are counted in a way of their own.
 SIZES = [7, 64, 65, 300, 70_000]
 # With as many other columns of 4 bytes, rows have 8, 16, 24 and 32 bytes.
 FILLERS = {8: 0, 16: 2, 24: 4, 32: 6}
 
 
-def rows_of(codes, kind, size=7, fillers=0) -> Rows:
+def rows_of(codes, kind, size=7, fillers=0, most=1.0) -> Rows:
     room = np.zeros(size - 7)
     return Rows(
         codes=np.array([codes], np.uint32),
@@ -28,23 +29,23 @@ def rows_of(codes, kind, size=7, fillers=0) -> Rows:
         first=np.array([0, size]),
         low=np.concatenate([POSITIONS, room]),
         high=np.concatenate([POSITIONS, room]),
-        step=np.concatenate([STEPS, room]),
+        step=np.concatenate([OF_SETS if kind == SET else STEPS, room]),
         span=np.array([16.0]),
-        domain=np.array([8.0]),
+        most=np.array([most]),
         present=np.array([6.0]),
     )
 
 
-def loss(codes, kind) -> float:
+def loss(codes, kind, most=1.0) -> float:
     present = sorted({*codes} - {0})
     if not present:
         return 0.0
     if 0 in codes:
-        return 1.0
+        return most
     if kind == INTERVAL:
-        return (POSITIONS[present[-1]] - POSITIONS[present[0]]) / 16
+        return min(most, (POSITIONS[present[-1]] - POSITIONS[present[0]]) / 16)
     if kind == SET:
-        return (len(present) - 1) / 8
+        return OF_SETS[len(present) - 1]
     return max(STEPS[present[0] : present[-1]], default=0.0)
 
 
@@ -60,10 +61,11 @@ def test_fillers_make_rows_of_every_width():
     st.integers(1, 5),
     st.sampled_from(SIZES),
     st.sampled_from(sorted(FILLERS.values())),
+    st.sampled_from([1.0, 0.5, 2.0]),
     st.data(),
 )
-def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
-    opened = Opened(rows_of(codes, kind, size, fillers))
+def test_cuts_of_one_attribute(codes, kind, k, size, fillers, most, data):
+    opened = Opened(rows_of(codes, kind, size, fillers, most))
     start = data.draw(st.integers(0, len(codes) - 1))
     stop = data.draw(st.integers(start + 1, len(codes)))
     opened.node(start, stop, in_word=data.draw(st.booleans()))
@@ -72,7 +74,7 @@ def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
     distinct = sorted(set(node))
     assert opened.tally() == (distinct, [sum(c <= v for c in node) for v in distinct])
     assert opened.is_clean()
-    assert opened.width() == loss(node, kind)
+    assert opened.width() == loss(node, kind, most)
 
     cuts = {
         j: ([c for c in node if c <= v], [c for c in node if c > v])
@@ -87,12 +89,14 @@ def test_cuts_of_one_attribute(codes, kind, k, size, fillers, data):
     if len(distinct) < 2:
         return
     gain = opened.gain_cut(k)
-    assert gain.whole == loss(node, kind)
+    assert gain.whole == loss(node, kind, most)
     if not allowed:
         assert gain.at == -1
         return
     gains = {
-        j: n * loss(node, kind) - len(left) * loss(left, kind) - len(right) * loss(right, kind)
+        j: n * loss(node, kind, most)
+        - len(left) * loss(left, kind, most)
+        - len(right) * loss(right, kind, most)
         for j, (left, right) in allowed.items()
     }
     assert gain.at == max(allowed, key=lambda j: (gains[j], -balance[j], -j))

@@ -106,7 +106,7 @@ def rows_of(codes, sensitive) -> Rows:
         high=table,
         step=table,
         span=np.ones(1),
-        domain=np.ones(1),
+        most=np.ones(1),
         present=np.ones(1),
     )
 

@@ -15,6 +15,8 @@ def rows_of(kind: int) -> tuple[Rows, np.ndarray]:
     generator = np.random.default_rng(0)
     low = np.concatenate([[0.0], np.cumsum(generator.random(SIZE - 1)) - 5])
     step = np.concatenate([[1.0], generator.random(SIZE - 2), [0.0]])
+    if kind == SET:
+        step = np.minimum(1.0, np.arange(SIZE) / (SIZE - 2))
     codes = np.arange(SIZE, dtype=np.uint8)[None]
     table = Rows(
         codes,
@@ -25,7 +27,7 @@ def rows_of(kind: int) -> tuple[Rows, np.ndarray]:
         low + 0.1,
         step,
         np.array([7.0]),
-        np.array([SIZE - 2.0]),
+        np.ones(1),
         np.array([SIZE - 1.0]),
     )
     return table, step

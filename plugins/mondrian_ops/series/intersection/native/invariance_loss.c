@@ -3,17 +3,18 @@
 #include "invariance.h"
 
 #include <float.h>
+#include <math.h>
 
 static double width(const search *s, int64_t a, int64_t low, int64_t high, int64_t distinct) {
   const mo_rows *rows = s->rows;
   int64_t first = rows->first[a];
   if (rows->kind[a] == MO_INTERVAL) {
-    if (low == 0) return high == 0 ? 0.0 : 1.0;
-    return (rows->high[first + high] - rows->low[first + low]) / rows->span[a];
+    if (low == 0) return high == 0 ? 0.0 : rows->most[a];
+    return fmin(rows->most[a], (rows->high[first + high] - rows->low[first + low]) / rows->span[a]);
   }
   if (low == high) return 0.0;
-  if (low == 0) return 1.0;
-  if (rows->kind[a] == MO_SET) return (double)(distinct - 1) / rows->domain[a];
+  if (low == 0) return rows->most[a];
+  if (rows->kind[a] == MO_SET) return rows->step[first + distinct - 1];
   const int64_t *higher = s->higher + first;
   while (higher[low] < high) low = higher[low];
   return rows->step[first + low];

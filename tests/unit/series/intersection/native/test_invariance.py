@@ -21,9 +21,9 @@ def rows_of(codes):
         first=np.arange(attributes + 1, dtype=np.int64) * size,
         low=line,
         high=line,
-        step=line % 7 / 7,
+        step=np.concatenate([line[:40] % 7 / 7, line[:20] / 19]),
         span=np.full(attributes, 19.0),
-        domain=np.full(attributes, 19.0),
+        most=np.ones(attributes),
         present=np.full(attributes, 20.0),
     )
 
