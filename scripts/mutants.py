@@ -1,10 +1,11 @@
 """Mutation testing of the code that decides whether a release may be published.
 
-    python scripts/mutants.py [MODULE ...]
+    python scripts/mutants.py [MODULE or PART ...]
 
+``deciding.toml`` lists the modules in parts, each with the tests that hold it.
 ``mutations.py`` changes one thing at a time; a mutant is killed if a test fails or does not end.
-One pytest imports and collects everything and runs each test once, to learn which functions each
-test calls, and how long it takes. Each mutant then runs in a fork of that pytest, against the tests
+One pytest runs each test of the parts once, to learn which functions each test calls, and how long
+it takes. Each mutant then runs in a fork of that pytest, against the tests
 that call its function, the fastest first. Prints a table. Exits with 1 if a mutant survives that
 ``equivalent_mutants.toml`` does not list, or if that file lists one that is killed or gone.
 """
@@ -25,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -37,103 +38,31 @@ ROOT = Path(__file__).resolve().parents[1]
 # A test counts as endless after SECONDS, and TIMES the CPU time that it takes without a mutant.
 SECONDS, TIMES = 15, 15
 
-# The code that decides; of some modules these functions only.
-DECIDING: dict[str, tuple[str, ...]] = {
-    "mondrian_ops.pipeline.api": ("verify",),
-    "mondrian_ops.pipeline.approval": (),
-    "mondrian_ops.pipeline.catalogued": (),
-    "mondrian_ops.pipeline.checks": (),
-    "mondrian_ops.pipeline.in_memory": ("anonymize",),
-    "mondrian_ops.pipeline.overlap_check": (),
-    "mondrian_ops.pipeline.replacement": (),
-    "mondrian_ops.pipeline.wrap_up": (),
-    "mondrian_ops.operators.approval": (
-        "_refuse_other_question",
-        "taken",
-        "confirmed",
-    ),
-    "mondrian_ops.catalogue.approvals": (),
-    "mondrian_ops.catalogue.sketches": (),
-    "mondrian_ops.catalogue.signatures": (),
-    "mondrian_ops.catalogue.publication": (),
-    "mondrian_ops.engines.release_check": (),
-    "mondrian_ops.tables.parquet_files": ("index_columns", "without_index", "_listed_index"),
-    "mondrian_ops.publish.release": ("published", "current_token"),
-    "mondrian_ops.publish.workdir": ("may_publish",),
-    "mondrian_ops.series.attack": (),
-    "mondrian_ops.series.evidence": (),
-    "mondrian_ops.series.intersection.night": (
-        "checked",
-        "_strangers",
-        "_as_published",
-        "_coded",
-    ),
-    "mondrian_ops.series.keyed_hashes": (
-        "types_of",
-        "value_hashes",
-        "person_hashes",
-        "spelled",
-        "_type_name",
-    ),
-    "mondrian_ops.cut.shown_conditions": (),
-    "mondrian_ops.verify.attacker": (),
-    "mondrian_ops.verify.coverage": (),
-    "mondrian_ops.series.intersection.check": (),
-    "mondrian_ops.verify.classes": (),
-    "mondrian_ops.verify.counts": (),
-    "mondrian_ops.verify.criteria.base": (),
-    "mondrian_ops.verify.criteria.distinct_diversity": (),
-    "mondrian_ops.verify.criteria.entropy_diversity": (),
-    "mondrian_ops.verify.criteria.k_anonymity": (),
-    "mondrian_ops.verify.criteria.recursive_diversity": (),
-    "mondrian_ops.verify.criteria.spread_diversity": (),
-    "mondrian_ops.verify.criteria.t_closeness": (),
-    "mondrian_ops.verify.figures": (),
-    "mondrian_ops.verify.labels": (),
-    "mondrian_ops.verify.loss": (),
-    "mondrian_ops.verify.spilling": (),
-    "mondrian_ops.verify.scales": (),
-    "mondrian_ops.verify.shares": (),
-    "mondrian_ops.verify.spread": (),
-    "mondrian_ops.verify.truth": (),
-    "mondrian_ops.verify.values": (),
-    "mondrian_ops.generalize.rounding": (),
-    "mondrian_ops.data.sketch": (),
-    "mondrian_ops.verify.requirements": (),
-    "mondrian_ops.job.widths": (),
-}
 
-TESTS = (
-    "tests/unit/catalogue/test_approvals.py",
-    "tests/unit/catalogue/test_signatures.py",
-    "tests/unit/catalogue/test_publication.py",
-    "tests/unit/tables/test_parquet_files.py",
-    "tests/unit/verify/test_attacker.py",
-    "tests/unit/verify/test_coverage.py",
-    "tests/unit/cut/test_shown_conditions.py",
-    "tests/unit/verify/test_counts.py",
-    "tests/unit/verify/test_labels.py",
-    "tests/unit/verify/test_loss.py",
-    "tests/unit/verify/test_spilling.py",
-    "tests/unit/verify/test_spread.py",
-    "tests/unit/verify/test_truth.py",
-    "tests/unit/verify/test_values.py",
-    "tests/unit/generalize/test_rounding.py",
-    "tests/unit/data/test_sketch.py",
-    "tests/unit/verify/test_requirements.py",
-    "tests/unit/job/test_widths.py",
-    "tests/unit/engines/test_release_check.py",
-    "tests/unit/engines/test_spark_submit.py",
-    "tests/unit/pipeline/",
-    "tests/unit/series/",
-    "tests/integration/attacks/test_forged_approvals.py",
-    "tests/integration/test_counterfeits.py",
-    "tests/integration/test_intersection.py",
-    "tests/integration/test_people_released_before.py",
-    "tests/integration/test_true_labels.py",
-    "tests/integration/test_two_runs_at_once.py",
-    "tests/integration/test_verify_series.py",
-)
+class Part(NamedTuple):
+    """Modules that decide, of each the functions that do (none: all of it), and their tests."""
+
+    name: str
+    tests: tuple[str, ...]
+    modules: Mapping[str, tuple[str, ...]]
+
+    def holds(self, item: pytest.Item) -> bool:
+        """Whether a test is one of this part's."""
+        return item.nodeid.startswith(self.tests)
+
+
+def parts() -> list[Part]:
+    """What ``deciding.toml`` lists."""
+    listed = tomllib.loads((ROOT / "scripts/deciding.toml").read_text(encoding="utf-8"))
+    return [
+        Part(
+            each["name"],
+            tuple(each["tests"]),
+            {f"mondrian_ops.{name}": tuple(of) for name, of in each["modules"].items()},
+        )
+        for each in listed["part"]
+    ]
+
 
 Key = tuple[str, str, str, str]
 Counts = Counter[str]
@@ -199,9 +128,7 @@ class Target:
 
 
 def fails(item: pytest.Item) -> bool:
-    """Whether a test fails with a catalogue of its own, its setup and teardown included."""
-    os.environ["MONDRIAN_OPS_CATALOGUE"] = f"{tempfile.mkdtemp()}/catalogue.db"
-    os.environ["MONDRIAN_OPS_CATALOGUE_KEY"] = f"{os.environ['MONDRIAN_OPS_CATALOGUE']}.key"
+    """Whether a test fails, its setup and teardown included."""
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
@@ -246,19 +173,26 @@ def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> in
 class Session:
     """A pytest that runs its tests once, and then again for each mutant."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
-        self._wanted = [name for name in DECIDING if not wanted or name.split(".")[-1] in wanted]
+    def __init__(self, chosen: Mapping[str, Part]) -> None:
+        """``chosen``: the modules to mutate, each with its part."""
+        self._chosen = chosen
         self._called: dict[tuple[str, int], set[pytest.Item]] = defaultdict(set)
         self._took: dict[pytest.Item, float] = {}
         self._kills: Counter[pytest.Item] = Counter()
         self.counts: dict[str, Counts] = {}
         self.wrong = 0
 
+    def pytest_sessionstart(self) -> None:
+        """Without shrinking, which takes long; conftest has loaded another profile."""
+        whole = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", derandomize=True, deadline=None, phases=whole)
+        settings.load_profile("mutants")
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run each test once, and then again for each mutant."""
         if session.testsfailed:
             raise session.Interrupted("tests cannot be collected")
-        modules = [importlib.import_module(name) for name in self._wanted]
+        modules = [importlib.import_module(name) for name in self._chosen]
         self._try(session.items, modules)
         gc.disable()  # the collector writes to every object, so that forks would copy all memory
         for module in modules:
@@ -282,7 +216,11 @@ class Session:
         self._pass_unchanged(target)
         listed = {key for key in equivalent() if key[0] == target.name}
         met: set[Key] = set()
-        functions, counts = DECIDING[target.name], self.counts.setdefault(target.name, Counter())
+        part = self._chosen[target.name]
+        functions, counts = (
+            part.modules[target.name],
+            self.counts.setdefault(target.name, Counter()),
+        )
         candidates = list(mutants(target.source))
         if missing := {*functions} - {mutant.function for mutant in candidates}:
             raise pytest.UsageError(f"{target.name}: no mutant in {', '.join(sorted(missing))}")
@@ -318,7 +256,8 @@ class Session:
 
         Fast tests, and those that have killed many mutants, come first.
         """
-        callers = set().union(*(self._called.get((target.file, line), ()) for line in lines))
+        called = set().union(*(self._called.get((target.file, line), ()) for line in lines))
+        callers = filter(self._chosen[target.name].holds, called)
         ordered = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
         return {item: self._took[item] for item in ordered}
 
@@ -342,25 +281,29 @@ def table(counts: Mapping[str, Counts]) -> str:
 
 
 def main(wanted: list[str]) -> int:
-    """Run the mutants of the modules ``wanted`` (the ends of their names), or of all."""
-    if unknown := {*wanted} - {name.split(".")[-1] for name in DECIDING}:
-        sys.exit(f"no module that decides ends with {', '.join(sorted(unknown))}")
+    """Run the mutants of the parts and modules ``wanted`` (the ends of their names), or of all."""
+    of_module = {name: part for part in parts() for name in part.modules}
+    known = {name: {part.name, name.split(".")[-1]} for name, part in of_module.items()}
+    if unknown := {*wanted}.difference(*known.values()):
+        sys.exit(f"deciding.toml has no part or module {', '.join(sorted(unknown))}")
+    chosen = {
+        name: part
+        for name, part in of_module.items()
+        if not wanted or not known[name].isdisjoint(wanted)
+    }
+    tests = dict.fromkeys(test for part in chosen.values() for test in part.tests)
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests/support")]
-    # Without shrinking, which takes long.
-    whole = (Phase.explicit, Phase.generate)
-    settings.register_profile("mutants", derandomize=True, deadline=None, phases=whole)
-    settings.load_profile("mutants")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed
     started = time.monotonic()
-    session = Session(wanted)
+    session = Session(chosen)
     # Only the outcome of a test matters, so its failure is not explained.
-    options = "-q -s --tb=native --assert=plain --noconftest -p no:cacheprovider"
+    options = "-q -s --tb=native --assert=plain -p no:cacheprovider"
     with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
-        tempfile.tempdir = os.environ["AIRFLOW_HOME"] = here
+        tempfile.tempdir = here
         options += f" -o tmp_path_retention_policy=none --basetemp={here}/tests"
-        chosen = ["-m", "not s3 and not soak"]  # whose servers are conftest's
-        status = pytest.main([*options.split(), *chosen, *TESTS], plugins=[session])
+        marked = ["-m", "not s3 and not soak"]  # whose servers are conftest's
+        status = pytest.main([*options.split(), *marked, *tests], plugins=[session])
     if status != pytest.ExitCode.OK:
         return int(status)
     print(table(session.counts))

@@ -145,10 +145,17 @@ def _around(line: int, bodies: list[tuple[str, int, int, int]]) -> tuple[str, ra
 
 
 class _Executed(ast.NodeTransformer):
-    """Without annotations, which nothing evaluates, ways to pass arguments, and zip's ``strict``.
+    """Without annotations and imports for them, which nothing evaluates, ways to pass arguments,
+    and zip's ``strict``.
 
     What that asserts always holds: without it the same is executed.
     """
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        if any(getattr(each, "id", "") == "TYPE_CHECKING" for each in ast.walk(node.test)):
+            return ast.Pass()
+        self.generic_visit(node)
+        return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
         if node.arg == "strict":
