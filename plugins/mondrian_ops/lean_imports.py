@@ -15,8 +15,11 @@ a third less memory where two threads count a release, and no more time: large a
 glibc also gives the memory of an array back to the system as soon as the array is gone, and the
 next array gets it page by page again: to keep some takes a tenth less time, and no more memory.
 
-pyarrow also reads the documentation of the options of its computations, to write that of 300
-functions, which no process reads: a twentieth of the start.
+pyarrow also writes 300 functions for its computations, with documentation that no process reads: a
+twentieth of the start. A run calls thirty of them, each of which is written when it is asked for.
+
+pyarrow asks of each array of numpy whether it is a masked one, and numpy imports those to answer.
+As long as nobody else has imported them there is none.
 
 Python looks for garbage after each 700 new objects, imports make a hundred thousand, and none of
 them is garbage.
@@ -28,16 +31,21 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from mondrian_ops.cores import available_cores
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _PYARROW_THREADS = 2  # with each more it keeps more memory, and reads further ahead
+_COMPUTE = "pyarrow.compute"
+_DOCUMENTATION = "pyarrow.vendored.docscrape"
+_KEYWORDS = {"and_": "and", "or_": "or"}  # names of functions in Python, and their own
+_COUNT_ALL = ("scalar_aggregate", 0)  # counts rows, of no column
 _NEW_OBJECTS = 50_000  # between two looks for garbage
 _HEAP = (  # options of glibc's malloc.h, and the settings that go before ours
     (-8, 1, "MALLOC_ARENA_MAX", "glibc.malloc.arena_max="),
@@ -54,12 +62,19 @@ def import_lean() -> None:
     process may use, but few. When a program imports pandas later, pyarrow looks for it again, and
     converts its values as usual. Garbage is looked for seldom from here on.
     """
-    _collect_seldom()
+    collected_often = _collect_seldom()
     _set_heap()
     _import_with("numpy", _THREADS, "1")
+    _leave_out_masks()
     _import_with("pyarrow", _POOL, "system")
     limit_pyarrow()
-    _import_undocumented()
+    _import_compute()
+    _leave_out_pandas()
+    if collected_often:
+        gc.freeze()  # never look at what was imported
+
+
+def _leave_out_pandas() -> None:
     if "pandas" in sys.modules or any(isinstance(finder, _Later) for finder in sys.meta_path):
         return
     import pyarrow as pa
@@ -73,10 +88,13 @@ def import_lean() -> None:
     sys.meta_path.insert(0, _Later())
 
 
-def _collect_seldom() -> None:
+def _collect_seldom() -> bool:
+    """Whether garbage was looked for often until now."""
     new_objects, *others = gc.get_threshold()
-    if 0 < new_objects < _NEW_OBJECTS:  # 0: never
+    often = 0 < new_objects < _NEW_OBJECTS  # 0: never
+    if often:
         gc.set_threshold(_NEW_OBJECTS, *others)
+    return often
 
 
 def _set_heap() -> None:
@@ -98,20 +116,108 @@ def _import_with(module: str, name: str, value: str) -> None:
         del os.environ[name]  # child processes keep the default
 
 
-def _import_undocumented() -> None:
-    """Import pyarrow's computations, whose functions then do not tell about their options."""
-    if "pyarrow.compute" in sys.modules:
+def _import_compute() -> None:
+    """Import pyarrow's computations, whose functions are written when they are asked for."""
+    if _COMPUTE in sys.modules:
         return
     try:
-        from pyarrow.vendored import docscrape
-    except ImportError:  # another version reads it elsewhere, or not at all
-        return
-    reader = docscrape.NumpyDocString
-    docscrape.NumpyDocString = lambda _text: {"Parameters": ()}
+        _write_functions_late()
+    except (ImportError, AttributeError, KeyError):  # another version does it in another way
+        sys.modules.pop(_COMPUTE, None)
+        import_module(_COMPUTE)
+
+
+def _write_functions_late() -> None:
+    import pyarrow._compute as kernels
+
+    reader = ModuleType(_DOCUMENTATION)
+    setattr(reader, "NumpyDocString", lambda _text: {"Parameters": ()})  # noqa: B010
+    known, registry = sys.modules.get(_DOCUMENTATION), kernels.function_registry
+    sys.modules[_DOCUMENTATION] = reader
+    kernels.function_registry = _Registry
     try:
-        import_module("pyarrow.compute")
+        compute: Any = import_module(_COMPUTE)
     finally:
-        docscrape.NumpyDocString = reader
+        kernels.function_registry = registry
+        del sys.modules[_DOCUMENTATION]
+        if known is not None:
+            sys.modules[_DOCUMENTATION] = known
+    compute.function_registry, compute.docscrape = registry, reader
+    written: Callable[[str, Any], Any] = compute._wrap_function
+    names = {*registry().list_functions()}
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - the name that Python calls
+        kernel = _KEYWORDS.get(name, name)
+        if kernel not in names or not _is_called(function := registry().get_function(kernel)):
+            raise AttributeError(f"module {_COMPUTE!r} has no attribute {name!r}")
+        of_kernel = written(f"{name}_" if name in _KEYWORDS.values() else name, function)
+        return vars(compute).setdefault(name, of_kernel)
+
+    compute.__getattr__ = __getattr__
+    compute.__dir__ = lambda: sorted(
+        {*vars(compute), *_KEYWORDS, *filter(lambda name: hasattr(compute, name), names)}
+    )
+    for each in [*vars(compute).values()]:
+        if isinstance(each, FunctionType) and each.__module__ == _COMPUTE:
+            for name in names.intersection(each.__code__.co_names):  # they ask the module's names
+                if _is_called(registry().get_function(name)):
+                    getattr(compute, name)
+
+
+def _is_called(function: Any) -> bool:
+    """Whether pyarrow writes a function in Python for this one of its own."""
+    return function.kind != "hash_aggregate" and (function.kind, function.arity) != _COUNT_ALL
+
+
+class _Registry:
+    """Has the only function that the module calls by name while it is imported."""
+
+    def list_functions(self) -> list[str]:
+        return ["utf8_zero_fill"]
+
+    def get_function(self, name: str) -> Any:
+        import pyarrow._compute as kernels
+
+        return kernels.get_function(name)
+
+
+def _leave_out_masks() -> None:
+    import numpy as np
+
+    if "numpy.ma" not in sys.modules:
+        setattr(np, "ma", _Masked())  # noqa: B010 - until it is imported, and takes this place
+
+
+class _Masked:
+    """Stands for ``numpy.ma`` until somebody needs more than to know that no array is masked."""
+
+    def __init__(self) -> None:
+        self.MaskedArray = _MaskedArray()
+
+    def is_masked(self, values: Any) -> bool:
+        return "numpy.ma" in sys.modules and bool(sys.modules["numpy.ma"].is_masked(values))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("numpy.ma"), name)
+
+
+class _MaskedArray:
+    """Stands for ``numpy.ma.MaskedArray``."""
+
+    def __instancecheck__(self, value: object) -> bool:
+        return "numpy.ma" in sys.modules and isinstance(value, self._imported())
+
+    def __mro_entries__(self, _bases: object) -> tuple[type]:
+        return (self._imported(),)
+
+    def __call__(self, *values: Any, **options: Any) -> Any:
+        return self._imported()(*values, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._imported(), name)
+
+    def _imported(self) -> Any:
+        return import_module("numpy.ma").MaskedArray
 
 
 def limit_pyarrow() -> None:

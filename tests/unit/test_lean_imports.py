@@ -1,4 +1,4 @@
-"""pyarrow does without pandas until somebody imports it, and OpenBLAS without threads."""
+"""What pyarrow and numpy do without until somebody asks for it, and OpenBLAS without threads."""
 
 from __future__ import annotations
 
@@ -105,27 +105,97 @@ assert "numpy" in sys.modules and dict(os.environ) == before
 def test_garbage_is_looked_for_seldom_unless_somebody_says_otherwise(
     before: int, after: int
 ) -> None:
+    """And never among what was imported."""
     program = f"""
 import gc
 gc.set_threshold({before}, 7, 9)
 from mondrian_ops.lean_imports import import_lean
 import_lean()
 assert gc.get_threshold()[:2] == ({after}, 7), gc.get_threshold()
+frozen = gc.get_freeze_count()
+assert (frozen > 10_000) == ({before} < {after}), frozen
+kept = [[] for _ in range(100)]
+import_lean()
+assert gc.get_freeze_count() <= frozen  # some have gone
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_computations_take_their_options_although_nobody_reads_of_them() -> None:
+def test_functions_of_computations_are_written_when_they_are_asked_for() -> None:
+    """They are those that pyarrow writes, but for the documentation of their options."""
     program = """
+import inspect, sys
 from mondrian_ops.lean_imports import import_lean
 import_lean()
 import pyarrow as pa, pyarrow.compute as pc
-from pyarrow.vendored.docscrape import NumpyDocString
-assert pc.round([1.26], ndigits=1).to_pylist() == [1.3]
-assert pc.round([1.26], options=pc.RoundOptions(1)).to_pylist() == [1.3]
-assert "ndigits" not in pc.round.__doc__  # else the parser was there, and took its time
-assert NumpyDocString(pc.RoundOptions.__doc__)["Parameters"]  # which is there for others
+assert "pyarrow.vendored.docscrape" not in sys.modules and "pydoc" not in sys.modules
+assert "round" not in vars(pc) and "year" not in vars(pc) and "cast" in vars(pc)
+late = pc.round
+assert vars(pc)["round"] is late is pc.round
+assert late([1.26], ndigits=1).to_pylist() == [1.3]
+assert late([1.26], options=pc.RoundOptions(1)).to_pylist() == [1.3]
+assert pc.and_([True, None], [True, True]).to_pylist() == [True, None]
+assert getattr(pc, "and")([True], [False]).to_pylist() == [False]
+assert not hasattr(pc, "no_such") and not hasattr(pc, "hash_sum") and not hasattr(pc, "count_all")
+assert "ndigits" not in late.__doc__
+from pyarrow.vendored.docscrape import NumpyDocString  # which is there for others
+assert NumpyDocString(pc.RoundOptions.__doc__)["Parameters"]
+assert pc.function_registry().list_functions()[5:]
+names = {*dir(pc)} - {"__getattr__", "__dir__"}
+signatures = {name: str(inspect.signature(getattr(pc, name))) for name in names if name.islower()
+    and inspect.isfunction(getattr(pc, name)) and not name.startswith("_")}
+del sys.modules["pyarrow.compute"]
+import pyarrow.compute as plain
+assert plain is not pc and names == {*dir(plain)}
+assert len(signatures) > 200
+assert all(signatures[n] == str(inspect.signature(getattr(plain, n))) for n in signatures)
+assert {getattr(plain, n).__name__ == getattr(pc, n).__name__ for n in signatures} == {True}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_pyarrow_that_writes_its_functions_in_another_way_is_imported_as_it_is() -> None:
+    program = """
+from mondrian_ops import lean_imports
+class Registry(lean_imports._Registry):
+    def list_functions(self):
+        return ["no_such"]
+lean_imports._Registry = Registry
+lean_imports.import_lean()
+import pyarrow.compute as pc
+assert "year" in vars(pc) and "__getattr__" not in vars(pc)
+assert pc.function_registry().list_functions()[5:]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.ma.MaskedArray([1, 2], [False, True])",
+        "np.ma.masked_array([1, 2], [False, True])",
+        "type('Mine', types.resolve_bases((np.ma.MaskedArray,)), {})([1, 2], [False, True])",
+        "importlib.import_module('numpy.ma').array([1, 2], mask=[False, True])",
+    ],
+)
+def test_masked_arrays_are_left_out_until_somebody_makes_one(made: str) -> None:
+    program = f"""
+import importlib, sys, types
+from mondrian_ops.lean_imports import import_lean
+import_lean()
+import numpy as np, pyarrow as pa
+stand_in = np.ma, np.ma.MaskedArray
+assert pa.array(np.arange(3)).null_count == 0 and list(np.unique([2, 1, 2])) == [1, 2]
+assert not isinstance(np.arange(3), np.ma.MaskedArray) and not np.ma.is_masked([1])
+assert "numpy.ma" not in sys.modules
+masked = {made}
+assert pa.array(masked).to_pylist() == [1, None]
+for ma, kind in (stand_in, (np.ma, np.ma.MaskedArray)):
+    assert isinstance(masked, kind) and ma.is_masked(masked) and not ma.is_masked([1])
+assert np.ma is sys.modules["numpy.ma"] and stand_in[1].count(masked) == 1
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
