@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from mondrian_ops.cut.anonymizer import Released
+from mondrian_ops.cut.planning import chosen_rows
 from mondrian_ops.engines.class_samples import measured_once, sampled_fragments
 from mondrian_ops.engines.handover import Fragment, Summary
 from mondrian_ops.engines.run import Run
@@ -48,17 +49,18 @@ def sample_of(
     A column is named ``raw age`` or ``released age``. A row that is not ``published`` has nulls in
     the latter. Where rows may wait for another night, there are no such rows.
     """
-    place = np.full(rows.num_rows, -1)
-    own = np.arange(len(released.order))
-    if released.made_up is not None:
-        own = own[~released.made_up]
-    place[released.order[own]] = own
-    there = np.arange(rows.num_rows)
-    if run.dataset.holding is not None:
-        there = there[place >= 0]
-    drawn = np.random.default_rng(seed).permutation(there)[:most]
-    drawn.sort()
-    raw, place = rows.take(pa.array(drawn)), place[drawn]
+    made_up, holds = released.made_up, run.dataset.holding is not None
+    own = np.arange(len(released.order)) if made_up is None else np.flatnonzero(~made_up)
+    published = released.order[own]
+    drawn = chosen_rows(len(published) if holds else rows.num_rows, most, seed)
+    if holds:
+        drawn = np.sort(published)[drawn]
+    is_drawn = np.zeros(rows.num_rows, bool)
+    is_drawn[drawn] = True
+    there = np.flatnonzero(is_drawn[published])
+    place = np.full(len(drawn), -1)
+    place[np.searchsorted(drawn, published[there])] = own[there]
+    raw = rows.take(pa.array(drawn))
     shown = released.table.take(pa.array(place, mask=place < 0))
     table = {_PUBLISHED: pa.array(place >= 0)}
     job = run.dataset.job
