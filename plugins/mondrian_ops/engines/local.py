@@ -12,6 +12,7 @@ from mondrian_ops.cut.planning import LeafCounts
 from mondrian_ops.cut.recoding_search import choose_recoding
 from mondrian_ops.engines import RowsSeen, StepwiseEngine, fragment
 from mondrian_ops.engines.handover import Fragment, Summary
+from mondrian_ops.engines.kept_rows import KeptRows
 from mondrian_ops.engines.run import Run
 from mondrian_ops.engines.scan import Profiling, count_rows, make_draft
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
@@ -40,7 +41,8 @@ class LocalEngine(StepwiseEngine):
             lists=False,
             batch_rows=shared_rows(COMBINED_ROWS if dataset.job.recodes_globally else BATCH_ROWS),
         )
-        profiling.scan(batches, rows_seen, in_threads)
+        run.kept = KeptRows()
+        profiling.scan(run.kept.passing(batches), rows_seen, in_threads)
         with run.phases("plan"):
             taken = [each.taken for each in profiling.samples.values()]
             sample, pilot = map(pa.Table.from_batches, taken)

@@ -20,6 +20,7 @@ from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.engines.handover import RunState, SeriesNight
+from mondrian_ops.engines.kept_rows import KeptRows
 from mondrian_ops.job import limits as resource_limits
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
@@ -94,6 +95,7 @@ class Run:
     Without working files, ``work``, this object is all that there is of a run, and needs a dataset.
     ``class_maker`` forms the classes of a night whose persons are followed; whoever has its
     fragments anonymized sets it. ``phases`` measures what this process does of the run as a whole.
+    ``kept`` are the rows of the first pass over the source, for the second.
     """
 
     def __init__(self, work: publish.WorkDir | None, dataset: Dataset | None = None) -> None:
@@ -101,6 +103,7 @@ class Run:
         self.class_maker: ClassMaker | None = None
         self.phases = Phases()
         self._frequencies: FrequencySet | None = None
+        self.kept: KeptRows | None = None
         if dataset is not None:
             self.dataset = dataset
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mondrian_ops.cut import planning
@@ -27,8 +28,10 @@ from mondrian_ops.data.pool import HIDDEN
 from mondrian_ops.data.profile import PartialProfile, Profile, Profiler, profiled_columns
 from mondrian_ops.data.small_integers import count
 from mondrian_ops.engines import RowsSeen
+from mondrian_ops.engines.kept_rows import KeptRows
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.threads import shared_rows
+from mondrian_ops.generalize.native.classes import sort_classes
 from mondrian_ops.generalize.series_boundaries import SeriesBoundaries
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import FragmentWriter
@@ -167,7 +170,7 @@ def count_rows(
         run.anonymizer, run.draft.plan, run.columns if scatter else None, watched, of_persons=True
     )
     counts = counting.zeros()
-    batches = counting.batches(run.dataset.source, split, batch_rows)
+    batches = counting.batches(run.dataset.source, split, batch_rows, run.kept)
     blocks = counting.blocks(batches, 0 if split is None else split.first_row)
     with FragmentWriter(run.work, writer_name) if scatter else nullcontext() as writer:
         for counted, routed in in_parallel(counting.count, blocks):
@@ -229,11 +232,16 @@ class Counting:
         self._least_rows = values // _VALUES_PER_ROW
 
     def batches(
-        self, source: Table, split: Split | None = None, batch_rows: int = BATCH_ROWS
+        self,
+        source: Table,
+        split: Split | None = None,
+        batch_rows: int = BATCH_ROWS,
+        kept: KeptRows | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The batches of a source, or of a split of it, with the columns that :meth:`count` needs.
 
-        Rows that are routed keep the types of the source; others may come as dictionaries.
+        Rows that are routed keep the types of the source; others may come as dictionaries. They are
+        read unless ``kept`` has all rows of the source.
         """
         job = self._anonymizer.job
         needed = {*self._router.columns, *job.sensitive, job.entity_id, *(self._to_route or ())}
@@ -243,6 +251,10 @@ class Counting:
             needed |= {watch.column, *watch.guesses}
         columns = [name for name in source.schema.names if name in needed]
         dictionaries = self._to_route is None
+        if kept is not None and kept.has(columns):
+            return kept.batches(
+                pa.schema([source.schema.field(name) for name in columns]), dictionaries
+            )
         return source.batches(
             columns, batch_rows=batch_rows, split=split, dictionaries=dictionaries, lists=False
         )
@@ -344,8 +356,8 @@ class Counting:
 
 def _routed(table: pa.Table, leaf: Codes, rows: NDArray[np.int64]) -> Routed:
     """The rows of each leaf that has some, in their order."""
-    order = np.argsort(leaf, kind="stable")  # up to 16 bits sort in linear time
-    sorted_rows = table.combine_chunks().take(pa.array(order))
+    order, _ = sort_classes([leaf])
+    sorted_rows = pc.take(table.combine_chunks(), pa.array(order), boundscheck=False)
     starts = np.cumsum(rows) - rows
     return [
         (int(number), sorted_rows.slice(starts[number], rows[number]))

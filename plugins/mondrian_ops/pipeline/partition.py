@@ -268,6 +268,7 @@ def steps(
         with run.phases("count"):
             retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
             counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
+            run.kept = None
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
     findings += shown_in_sets(run.draft.profile.rare, run.dataset.job.k)

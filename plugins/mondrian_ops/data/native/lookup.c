@@ -24,15 +24,40 @@ ALWAYS_INLINE uint64_t distance(int64_t width, const void *values, uint64_t leas
   }
 }
 
+/* Whether the values from start to stop are all within the range. Without an end in the middle of
+ * the loop, compilers look at many at once. */
+ALWAYS_INLINE int all_within(int64_t width, const small_range *in, int64_t start, int64_t stop) {
+  uint64_t most = 0;
+  if (width == 1) {
+    uint8_t found = 0;
+    for (int64_t i = start; i < stop; i++) {
+      uint8_t entry = (uint8_t)distance(1, in->values, in->least, i);
+      found = entry > found ? entry : found;
+    }
+    most = found;
+  } else {
+    for (int64_t i = start; i < stop; i++) {
+      uint64_t entry = distance(width, in->values, in->least, i);
+      most = entry > most ? entry : most;
+    }
+  }
+  return most < in->size;
+}
+
+enum { BLOCK = 1 << 12 }; /* values that are in the nearest cache when they are looked at again */
+
 /* Does work with the entry of each value; returns MO_OUT_OF_BOUNDS at one beyond the range. The
  * copy is what the compiler keeps in registers, whatever work writes to. */
 #define FOR_ENTRIES(width, work)                                                                   \
   const small_range in = *of;                                                                      \
   if (!in.valid) {                                                                                 \
-    for (int64_t i = 0; i < in.count; i++) {                                                       \
-      uint64_t entry = distance(width, in.values, in.least, i);                                    \
-      if (entry >= in.size) return MO_OUT_OF_BOUNDS;                                               \
-      (work);                                                                                      \
+    for (int64_t start = 0; start < in.count; start += BLOCK) {                                    \
+      int64_t stop = in.count - start < BLOCK ? in.count : start + BLOCK;                          \
+      if (!all_within(width, &in, start, stop)) return MO_OUT_OF_BOUNDS;                           \
+      for (int64_t i = start; i < stop; i++) {                                                     \
+        uint64_t entry = distance(width, in.values, in.least, i);                                  \
+        (work);                                                                                    \
+      }                                                                                            \
     }                                                                                              \
     return MO_DONE;                                                                                \
   }                                                                                                \

@@ -294,12 +294,13 @@ ALWAYS_INLINE void write_leaf(void *leaves, int64_t bytes, int64_t row, int64_t 
 
 ALWAYS_INLINE int route(int64_t place_bytes, const void *places, int64_t rows,
                         const mo_routes *routes, void *found, int64_t leaf_bytes) {
+  const int64_t *const next[] = {routes->left, routes->right}; /* no branch, as it is a guess */
   for (int64_t i = 0; i < rows; i++) {
     int64_t node = 0;
     for (int64_t steps = 0; routes->leaf[node] < 0; steps++) {
       if (steps == routes->nodes) return MO_OUT_OF_BOUNDS; /* the nodes form a cycle */
       int64_t place = code_of(places, place_bytes, routes->column[node] * rows + i);
-      node = place <= routes->limit[node] ? routes->left[node] : routes->right[node];
+      node = next[place > routes->limit[node]][node];
     }
     write_leaf(found, leaf_bytes, i, routes->leaf[node]);
   }
