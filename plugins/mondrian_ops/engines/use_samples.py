@@ -54,7 +54,7 @@ def sample_of(
     published = released.order[own]
     drawn = chosen_rows(len(published) if holds else rows.num_rows, most, seed)
     if holds:
-        drawn = np.sort(published)[drawn]
+        drawn = np.sort(published)[drawn].astype(np.int64)
     is_drawn = np.zeros(rows.num_rows, bool)
     is_drawn[drawn] = True
     there = np.flatnonzero(is_drawn[published])
