@@ -207,7 +207,7 @@ class IntervalLabels(PublishedLabels):
         return self._lost(self.ends(labels))
 
     def _losses_of_texts(self, texts: pa.Array) -> Losses:
-        return self._lost(self.scale.of_texts(texts))
+        return self._lost(self._known_ends.of(texts))
 
     def _lost(self, ends: Ends) -> Losses:
         scale = self.scale
@@ -252,11 +252,15 @@ class _Known(Generic[_Read]):
 
     def __init__(self, read: Callable[[pa.Array], _Read]) -> None:
         self._how = read
-        none = pa.array([], pa.string())
-        self._all = none, read(none)
+        self._all: tuple[pa.Array, _Read] | None = None
 
     def of(self, labels: pa.Array) -> _Read:
         """What is read of some labels."""
+        if self._all is None:
+            known = self._how(labels)
+            if len(labels) <= _REMEMBERED:
+                self._all = labels, known
+            return known
         texts, known = self._all
         place = pc.index_in(labels, value_set=texts)
         if place.null_count:

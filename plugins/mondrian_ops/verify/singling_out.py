@@ -341,8 +341,10 @@ class _Attack:
         for fold in self.folds:
             values = column.codes[fold.learned], column.codes[self.candidate[fold.pairs]]
             row = self.row[fold.pairs]
+            of_fold = np.zeros(len(row))
             for codes in self._tables:
-                scores[fold.pairs] += _log_ratios((codes[fold.learned], codes[row]), values)
+                of_fold += _log_ratios((codes[fold.learned], codes[row]), values)
+            scores[fold.pairs] = of_fold
         return scores
 
     @cached_property
@@ -365,15 +367,24 @@ def _log_ratios(quasi: tuple[Ints, Ints], values: tuple[Ints, Ints]) -> Floats:
     """
     sizes, count = (max(int(each.max()) for each in both) + 1 for both in (quasi, values))
     learned, asked = (quasi[at] * count + values[at] for at in (0, 1))
+    share = np.bincount(quasi[0], minlength=sizes) / len(learned)
+    of_value = np.bincount(values[0], minlength=count)
+    if sizes * count <= len(asked):  # of each pair of values once
+        both = np.bincount(learned, minlength=sizes * count).reshape(sizes, count)
+        table = _log_ratio(both, share[:, None], of_value, len(learned))
+        return table.ravel().take(asked)
     if sizes * count <= _DENSE:
         both = np.bincount(learned, minlength=sizes * count)[asked]
     else:
         keys, counts = np.unique(learned, return_counts=True)
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         both = np.where(keys[place] == asked, counts[place], 0)
-    share = (np.bincount(quasi[0], minlength=sizes) / len(learned))[quasi[1]]
-    of_value = np.bincount(values[0], minlength=count)[values[1]]
-    ratio = np.log((both / np.maximum(share, 1 / len(learned)) + 1) / (of_value + 1))
+    return _log_ratio(both, share[quasi[1]], of_value[values[1]], len(learned))
+
+
+def _log_ratio(both: Ints, share: Floats, of_value: Ints, learned: int) -> Floats:
+    """``both``: how many rows have two values; the share that has one, and how many the other."""
+    ratio = np.log((both / np.maximum(share, 1 / learned) + 1) / (of_value + 1))
     return np.where(share > 0, ratio, 0.0)
 
 

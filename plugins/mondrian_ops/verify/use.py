@@ -35,6 +35,7 @@ _PAIRS = 15  # of columns
 _ONE_THREAD = 200_000  # multiplications
 _MOST_RANGES = 200  # of a column
 _POINTS = 64  # at which distributions are compared
+_KEYS_PER_ROW = 4  # up to which a table has an entry for each key
 
 Floats = NDArray[np.float64]
 Shares = NDArray[np.float32]
@@ -112,7 +113,8 @@ class NumberColumn(Column):
         middle = low + (self._wide - self._step) / 2
         middle[hidden] = np.nan
         self.middle = middle[self.label]
-        self._values = np.unique(self.raw[~np.isnan(self.raw)])
+        self._ascending = np.sort(self.raw[~np.isnan(self.raw)])
+        self._values = _without_repeats(self._ascending)
 
     def ranges(self, count: int, draw: np.random.Generator) -> Floats:
         if not len(self._values):
@@ -136,15 +138,19 @@ class NumberColumn(Column):
 
     def distance(self) -> float:
         """The greatest distance of the two distribution functions (Kolmogorov and Smirnov)."""
-        values = np.sort(self.raw[~np.isnan(self.raw)])
+        values = self._ascending
         if not len(values):
             return 0.0
-        points = np.unique(values[(len(values) - 1) * np.arange(_POINTS) // (_POINTS - 1)])
+        if not len(self.label):
+            return 1.0
+        points = values[(len(values) - 1) * np.arange(_POINTS) // (_POINTS - 1)]
+        points = _without_repeats(points)
         below = np.full((len(points), 2), -np.inf)
         below[:, 0], below[:, 1] = min(values[0], np.nanmin(self._low, initial=np.inf)), points
-        before = self.inside(below).mean(axis=0)
-        after = self.shares(below)
-        return float(np.abs(before - after.mean(axis=0)).max()) if len(after) else 1.0
+        before = np.searchsorted(values, points, "right") / self.rows
+        weight = np.bincount(self.label, minlength=len(self._low))
+        after = weight @ self._of_labels(below) / len(self.label)
+        return float(np.abs(before - after).max())
 
 
 class ValueColumn(Column):
@@ -256,27 +262,19 @@ def _counts(of_rows: Sequence[Shares], pairs: Sequence[tuple[int, ...]]) -> Floa
         whole: Floats = of_rows[0].sum(axis=0, dtype=float)
         return whole
     ranges = of_rows[0].shape[1]
-    # Products so small that the library starts no threads for them: these would wait for others.
-    size = max(1, _ONE_THREAD // ranges**2)
-    starts = range(0, len(of_rows[0]), size)
-    counts = np.zeros((len(pairs), ranges, ranges))
+    counts = np.empty((len(pairs), ranges, ranges))
     for of_pair, (one, other) in zip(counts, pairs, strict=True):
-        for at in starts:
-            of_pair += of_rows[one][at : at + size].T @ of_rows[other][at : at + size]
+        of_pair[:] = _products(of_rows[one], of_rows[other])
     return counts.ravel()
 
 
 def correlation_changes(columns: Mapping[str, Column]) -> list[Correlation]:
     """By pair of columns of numbers: their correlation in the raw rows and in the release."""
     numbers = {n: each for n, each in columns.items() if isinstance(each, NumberColumn)}
-    changes = []
-    for one, other in combinations(numbers, 2):
-        pair = numbers[one], numbers[other]
-        before = _correlation(*(each.raw for each in pair))
-        after = _correlation(*(each.middle for each in pair))
-        if before is not None and after is not None:
-            changes.append(Correlation(one, other, before, after))
-    return changes
+    before = _correlations([each.raw for each in numbers.values()])
+    after = _correlations([each.middle for each in numbers.values()])
+    pairs = zip(combinations(numbers, 2), before, after, strict=True)
+    return [Correlation(*names, *both) for names, *both in pairs if not np.isnan(both).any()]
 
 
 def columns_of_table(
@@ -296,8 +294,27 @@ def _distinct(arrays: Sequence[pa.Array]) -> tuple[list[pa.Array], Ints]:
     for array in arrays:
         encoded = in_one(array).dictionary_encode(null_encoding="encode")
         key = key * (len(encoded.dictionary) + 1) + encoded.indices.to_numpy()
-    _, first, label = np.unique(key, return_index=True, return_inverse=True)
+    first, label = _numbered(key)
     return [array.take(pa.array(first)) for array in arrays], label
+
+
+def _numbered(key: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct key comes first, in the order of the keys; and the number of each."""
+    count = int(key.max(initial=-1)) + 1
+    if count > _KEYS_PER_ROW * len(key):
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        return first, number
+    first_of_key, number_of_key = np.full(count, -1), np.empty(count, np.int64)
+    first_of_key[key[::-1]] = np.arange(len(key))[::-1]  # of several the last one stays
+    present = np.flatnonzero(first_of_key >= 0)
+    number_of_key[present] = np.arange(len(present))
+    return first_of_key[present], number_of_key[key]
+
+
+def _without_repeats(ascending: Floats) -> Floats:
+    is_first = np.ones(len(ascending), bool)
+    is_first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[is_first]
 
 
 def _with_hidden(shares: Floats, hidden: Flags, label: Ints) -> Floats:
@@ -310,12 +327,42 @@ def _with_hidden(shares: Floats, hidden: Flags, label: Ints) -> Floats:
     return np.where(hidden[:, None], weight @ shares / weight.sum(), shares)
 
 
-def _correlation(one: Floats, other: Floats) -> float | None:
-    both = ~(np.isnan(one) | np.isnan(other))
-    one, other = one[both], other[both]
-    if len(one) < 2 or not (np.ptp(one) and np.ptp(other)):
-        return None
-    return float(np.corrcoef(one, other)[0, 1])
+def _correlations(columns: Sequence[Floats]) -> list[float]:
+    """Of each two columns, over the rows that have both; NaN where one of them is constant."""
+    if any(np.isnan(each).any() for each in columns):
+        pairs = (
+            (one, other, ~(np.isnan(one) | np.isnan(other)))
+            for one, other in combinations(columns, 2)
+        )
+        return [_correlated([one[both], other[both]])[0, 1] for one, other, both in pairs]
+    if len(columns) < 2:
+        return []
+    return [*_correlated(columns)[np.triu_indices(len(columns), 1)]]
+
+
+def _correlated(columns: Sequence[Floats]) -> Floats:
+    """(columns, columns) the correlations of columns without missing values."""
+    rows, count = np.stack(columns, axis=1), len(columns)
+    if len(rows) < 2:
+        return np.full((count, count), np.nan)
+    is_constant = np.ptp(rows, axis=0) == 0
+    centred = rows - rows.mean(axis=0)
+    products = _products(centred, centred)
+    spread = np.sqrt(np.diag(products))
+    spread[is_constant] = np.nan
+    return np.clip(products / spread / spread[:, None], -1, 1)
+
+
+def _products(one: NDArray[Any], other: NDArray[Any]) -> Floats:
+    """(columns, columns) the sums of the products of each two columns, over all rows.
+
+    In parts so small that the library starts no threads for them: these would wait for others.
+    """
+    size = max(1, _ONE_THREAD // (one.shape[1] * other.shape[1]))
+    products = np.zeros((one.shape[1], other.shape[1]))
+    for at in range(0, len(one), size):
+        products += one[at : at + size].T @ other[at : at + size]
+    return products
 
 
 def _is_whole(type_: pa.DataType) -> bool:

@@ -15,6 +15,7 @@ from mondrian_ops.job.job import Job
 from mondrian_ops.verify import labels as release_labels
 from mondrian_ops.verify.labels import labels_of_job
 from mondrian_ops.verify.published_labels import PublishedLabels
+from mondrian_ops.verify.scales import Scale
 
 TREE = Hierarchy.from_rows(
     [["Bonn", "Germany", "*"], ["Ulm", "Germany", "*"], ["Rome", "Italy", "*"], ["Italy", "*"]], "t"
@@ -91,6 +92,23 @@ def test_labels_mean_the_same_whatever_was_read_before(
             with pytest.raises(PrivacyError, match="column 'n': a published label cannot be read"):
                 lost(labels, *texts, wrong)
     assert lost(labels, "[1, 2]", "3", None, "*") == [(0.1, 0.1), (0, 0), (0, 0), (1, 1)]
+
+
+def test_a_text_is_read_once_for_what_it_covers_and_what_it_loses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[Any] = []
+    of_texts = Scale.of_texts
+    monkeypatch.setattr(
+        Scale,
+        "of_texts",
+        lambda self, texts: read.append(texts.to_pylist()) or of_texts(self, texts),
+    )
+    labels = labels_of("n", pa.array([0, 10]))
+    lost(labels, "[1, 2]", "3")
+    assert covered(labels, "3", pa.array([3])) == [3]
+    lost(labels, "3", "4")
+    assert read == [["[1, 2]", "3"], ["4"]]
 
 
 @pytest.mark.parametrize(

@@ -283,3 +283,17 @@ def test_persons_are_digests() -> None:
     one, other = table["person"].to_pylist()
     assert one == other != "Ada"
     assert table.column_names == ["class", "person", "0", "1"]
+
+
+def test_values_that_come_together_weigh_the_same_in_a_table_and_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = np.random.default_rng(5)
+    quasi, values = ((draw.integers(0, 4, 40), draw.integers(0, 5, 300)) for _ in range(2))
+    in_table = singling_out._log_ratios(quasi, values)
+    few = slice(0, 20)  # fewer than there are pairs of values
+    asked = (quasi[0], quasi[1][few]), (values[0], values[1][few])
+    assert singling_out._log_ratios(*asked).tolist() == in_table[few].tolist()
+    monkeypatch.setattr(singling_out, "_DENSE", 0)
+    assert singling_out._log_ratios(*asked).tolist() == in_table[few].tolist()
+    assert len({*in_table.tolist()}) > 10

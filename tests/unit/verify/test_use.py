@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops.job.job import Job
+from mondrian_ops.verify import use
 from mondrian_ops.verify.labels import labels_of_job
 from mondrian_ops.verify.use import (
     Column,
@@ -155,3 +156,39 @@ def test_correlation_before_and_after() -> None:
     assert (one, other) == ("x", "y")
     assert before == pytest.approx(1)
     assert after == pytest.approx(np.corrcoef(x, [3.5] * 4 + [5.5] * 4)[0, 1])
+
+
+@pytest.mark.parametrize("without", [[], [3]], ids=["all rows", "a row lacks a value"])
+def test_correlations_of_several_columns_are_those_of_each_two(without: list[int]) -> None:
+    draw = np.random.default_rng(3)
+    kept = np.setdiff1d(np.arange(50), without)
+    raw: dict[str, Any] = {name: draw.integers(0, 9, 50).tolist() for name in "abc"}
+    raw["same"] = [7] * 50
+    of = {name: np.array(values, float)[kept if name == "b" else np.arange(50)]
+          for name, values in raw.items()}  # fmt: skip
+    for at in without:
+        raw["b"][at] = None
+    written = {name: [None if value is None else str(value) for value in values]
+               for name, values in raw.items()}  # fmt: skip
+    found = correlation_changes(columns(raw, written))
+    assert [(each.one, each.other) for each in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    for each in found:
+        one, other = (
+            of[name][kept] if len(of[name]) == 50 and "b" in (each.one, each.other) else of[name]
+            for name in (each.one, each.other)
+        )
+        assert each.before == each.after == pytest.approx(np.corrcoef(one, other)[0, 1])
+
+
+def test_one_row_has_no_correlations() -> None:
+    assert correlation_changes(columns({"x": [1], "y": [2]}, {"x": ["1"], "y": ["2"]})) == []
+
+
+@pytest.mark.parametrize("most", [0, 4], ids=["sorted", "looked up"])
+def test_labels_are_numbered_in_their_order(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(use, "_KEYS_PER_ROW", most)
+    for keys in ([5, 2, 5, 0, 2, 7], [], [3]):
+        first, number = use._numbered(np.array(keys, np.int64))
+        distinct = sorted(set(keys))
+        assert first.tolist() == [keys.index(key) for key in distinct]
+        assert number.tolist() == [distinct.index(key) for key in keys]
