@@ -1,5 +1,5 @@
 """The command line: run, plan, verify, frontier, sweep, series, contract, hierarchy,
-schema, generate, init.
+schema, generate, init, inspect.
 
 Results go to standard output, progress and errors to standard error. The exit status is 0 if the
 command succeeds (`run`: published, or the rows of a series' night wait; `verify`: passed), 1 if it
@@ -27,7 +27,7 @@ __all__ = ["main"]
 _MODULES = {
     "run": "run", "plan": "run", "verify": "verify", "frontier": "frontier", "sweep": "sweep",
     "series": "series", "contract": "contract", "hierarchy": "hierarchy", "generate": "generate",
-    "init": "init", "schema": "init",
+    "init": "init", "inspect": "inspect", "schema": "init",
 }  # fmt: skip
 """The module of each command."""
 _INTERRUPTED = 130
@@ -35,6 +35,7 @@ _TERMINATED = 143
 
 _EPILOG = """\
 examples:
+  python -m mondrian_ops inspect people.csv --write job.yaml
   python -m mondrian_ops generate poker --rows 1000000 --output data/poker.parquet
   python -m mondrian_ops run job.yaml --set k=10 --set partitioning.fragments=4
   python -m mondrian_ops verify out/poker --job job.yaml

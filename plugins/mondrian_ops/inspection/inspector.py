@@ -1,0 +1,222 @@
+"""Inspects a table: its columns, alone and together, and the role that each may have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mondrian_ops import stores
+from mondrian_ops.data.disclosing_columns import comparable
+from mondrian_ops.data.named_types import name_of
+from mondrian_ops.data.near_values import near_ends
+from mondrian_ops.data.values import text_of
+from mondrian_ops.inspection import roles, unique_rows
+from mondrian_ops.inspection.columns import MANY, Column, K
+from mondrian_ops.inspection.dependencies import Dependency, dependencies
+from mondrian_ops.inspection.kinds import kind_of
+from mondrian_ops.inspection.roles import Proposal
+from mondrian_ops.inspection.rows import MOST_ROWS, drawn
+from mondrian_ops.inspection.spread import Spread, missing_texts, spread
+from mondrian_ops.inspection.unique_rows import UniqueRows
+from mondrian_ops.job.source_options import Csv
+from mondrian_ops.job.widths import as_width
+from mondrian_ops.late_methods import dataclass
+from mondrian_ops.tables.opening import open_table
+from mondrian_ops.version import __version__
+
+WIDTH = "10 %"
+"""Within this width of one another sensitive numbers count as similar in a proposed job."""
+
+_COMMON = 4
+
+
+@dataclass(frozen=True)
+class InspectedColumn:
+    """What is known of a column; shares are of the inspected rows.
+
+    ``common``: its most frequent values with the shares of their rows, each of at least K people.
+    ``fullest``: of numbers with many values, the largest share of rows whose values lie within
+    `WIDTH` of one another.
+    """
+
+    name: str
+    type: str
+    proposal: Proposal
+    missing: float = 0.0
+    distinct: int = 0
+    distinction: float = 0.0
+    separation: float = 0.0
+    single: float = 0.0
+    involved: float | None = None
+    kind: str | None = None
+    common: Sequence[tuple[str, float]] = ()
+    spread: Spread = field(default_factory=Spread)
+    fullest: float | None = None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What an inspection found; it holds no value of fewer than K people.
+
+    ``persons``: the column that tells people apart, if they have several rows; ``single`` and
+    ``together`` then count people, of whom ``together`` looks at one row each. ``missing_texts``
+    were read as missing values.
+    """
+
+    input: str
+    rows: int
+    inspected: int
+    columns: Sequence[InspectedColumn]
+    together: UniqueRows
+    dependencies: Sequence[Dependency]
+    persons: str | None = None
+    missing_texts: Sequence[str] = ()
+    seconds: float = 0.0
+
+    def with_role(self, role: roles.Role) -> list[InspectedColumn]:
+        """The columns with a role, in the table's order."""
+        return [column for column in self.columns if column.proposal.role == role]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A value of JSON's types."""
+        columns = []
+        for column in self.columns:
+            described = asdict(column)
+            described |= described.pop("proposal")._asdict() | described.pop("spread")
+            columns.append(described)
+        return {"version": __version__, **asdict(self), "columns": columns}
+
+
+def inspect(
+    url: str,
+    *,
+    rows: int = MOST_ROWS,
+    types: Mapping[str, str] | None = None,
+    csv: Csv | None = None,
+) -> Inspection:
+    """Inspect about ``rows`` random rows of the table at a location that jobs may read.
+
+    ``types`` and ``csv`` as in a job. Texts that may stand for a missing value are read as missing.
+    Raises InputError or JobError as opening the table does.
+    """
+    started = time.perf_counter()
+    stores.check_location("input", url)
+    csv = csv or Csv()
+    inspection = _inspected(url, rows, types, csv)
+    missing = inspection.missing_texts
+    if missing:
+        again = replace(csv, missing=(*csv.missing, *missing))
+        inspection = replace(_inspected(url, rows, types, again), missing_texts=missing)
+    return replace(inspection, seconds=round(time.perf_counter() - started, 3))
+
+
+def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -> Inspection:
+    table = open_table(url, types=types, csv=csv)
+    sample = drawn(table, rows)
+    coded = {
+        each.name: Column.of(each.name, sample[each.name], each.type)
+        for each in table.schema
+        if comparable(each.type)
+    }
+    persons = roles.persons(list(coded.values()))
+    if persons is not None:
+        coded = {name: column.of_persons(persons) for name, column in coded.items()}
+    found = {name: _alone(column, persons) for name, column in coded.items()}
+    looked_at = _looked_at(coded, found, persons)
+    together = UniqueRows.of(looked_at)
+    columns = [found[each.name] if each.name in found else _nested(each) for each in table.schema]
+    return Inspection(
+        stores.shown(url),
+        table.rows,
+        len(sample),
+        [_with_involved(column, together) for column in columns],
+        together,
+        list(dependencies(looked_at)),
+        None if persons is None else persons.name,
+        sorted({text for column in coded.values() for text in missing_texts(column)}),
+    )
+
+
+def _alone(column: Column, persons: Column | None) -> InspectedColumn:
+    kind = kind_of(column)
+    proposal = roles.proposed(column, kind)
+    if persons is not None and column.name == persons.name:
+        proposal = Proposal("entity_id", "tells people apart, who have several rows")
+    is_shown = proposal.role not in ("identifier", "entity_id")
+    return InspectedColumn(
+        column.name,
+        name_of(column.type) or str(column.type),
+        proposal,
+        1 - column.present / max(1, column.rows),
+        column.distinct,
+        column.distinction,
+        column.separation,
+        column.single,
+        kind=kind,
+        common=_common(column) if is_shown else (),
+        spread=spread(column) if is_shown else Spread(),
+        fullest=_fullest(column),
+    )
+
+
+def _nested(column: pa.Field) -> InspectedColumn:
+    reason = f"values of type {column.type} cannot be compared; flatten the column"
+    return InspectedColumn(column.name, str(column.type), Proposal("left_out", reason))
+
+
+def _common(column: Column) -> list[tuple[str, float]]:
+    """The most frequent values of a column with few, most rows first."""
+    if column.distinct > MANY:
+        return []
+    codes = [int(code) for code in np.argsort(-column.counts[1:], kind="stable") + 1]
+    shown = [code for code in codes if column.people[code] >= K][:_COMMON]
+    texts = text_of(column.values.take(pa.array([code - 1 for code in shown], pa.int64())))
+    return [
+        (text, float(column.counts[code] / column.rows))
+        for text, code in zip(texts.to_pylist(), shown, strict=True)
+    ]
+
+
+def _fullest(column: Column) -> float | None:
+    if not column.is_number or column.distinct <= MANY:
+        return None
+    ends = near_ends(column.values, as_width(WIDTH), missing=False)
+    below = np.cumsum(column.counts)
+    return float((below[ends + 1] - below[:-1]).max() / column.rows)
+
+
+def _looked_at(
+    coded: Mapping[str, Column], found: Mapping[str, InspectedColumn], persons: Column | None
+) -> list[Column]:
+    """The columns that are combined, of a sample of the rows, one row of each person."""
+    order = ("quasi_identifier", "sensitive", "undecided")
+    chosen = sorted(
+        (each for each in found.values() if each.proposal.role in order and each.distinct > 1),
+        key=lambda each: (order.index(each.proposal.role), -each.separation),
+    )[: unique_rows.MOST_COLUMNS]
+    names = {each.name for each in chosen}
+    if not names:
+        return []
+    rows = _one_row_each(coded, persons)
+    return [column.taken(rows) for name, column in coded.items() if name in names]
+
+
+def _one_row_each(coded: Mapping[str, Column], persons: Column | None) -> NDArray[np.int64]:
+    """Numbers of rows to combine, at most `unique_rows.MOST_ROWS`."""
+    rows = np.arange(next(iter(coded.values())).rows)
+    if persons is not None:
+        _, rows = np.unique(persons.codes, return_index=True)
+    if len(rows) > unique_rows.MOST_ROWS:
+        random = np.random.default_rng(0)
+        rows = np.sort(random.choice(rows, unique_rows.MOST_ROWS, replace=False))
+    return rows
+
+
+def _with_involved(column: InspectedColumn, together: UniqueRows) -> InspectedColumn:
+    return replace(column, involved=together.involved.get(column.name))

@@ -1,0 +1,199 @@
+"""Which role a column may have in a job, and how it may be generalized; each with its reason.
+
+Names, kinds of values and counts decide, in this order. A column of which nothing is known stays
+undecided, and a job leaves it out: nothing is published because nobody thought of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from mondrian_ops.inspection import kinds, vocabulary
+from mondrian_ops.inspection.columns import Column, K
+
+Role = Literal["identifier", "entity_id", "quasi_identifier", "sensitive", "left_out", "undecided"]
+
+UNIQUE = 0.9
+"""Distinct values by row from which on a column is as good as a number of the rows."""
+
+_SEVERAL_EACH = 0.02  # persons by row, or more, where a column may number persons
+_NEARLY_ALL = 0.9
+_FLAGS, _FEW = 3, 20
+_WORDS_OF_FREE_TEXT = 4
+
+
+class Proposal(NamedTuple):
+    """``generalization``: what follows the name in a quasi-identifier's short form, or nothing."""
+
+    role: Role
+    reason: str
+    generalization: str = ""
+
+
+def proposed(column: Column, kind: str | None) -> Proposal:
+    """The role of a column whose values are of a ``kind``."""
+    if not column.distinct:
+        return Proposal("left_out", "no row has a value")
+    return (
+        _of_kind(column, kind) or _of_name(column, kind) or _of_values(column) or _of_counts(column)
+    )
+
+
+def persons(columns: list[Column]) -> Column | None:
+    """The column that tells persons apart, of which some have several rows; None if none does."""
+    for named in (vocabulary.PERSON, {"id"}):
+        for column in columns:
+            is_key = (column.is_integer or column.is_text) and _looks_like_key(column)
+            is_named = not named.isdisjoint(column.words) and (
+                named is vocabulary.PERSON or len(column.words) == 1
+            )
+            if is_key and is_named and _SEVERAL_EACH < column.distinction < UNIQUE:
+                return column
+    return None
+
+
+def _looks_like_key(column: Column) -> bool:
+    return not vocabulary.NUMBER.isdisjoint(column.words) or any(
+        word.endswith(("id", "no", "nr")) for word in column.words
+    )
+
+
+_IDENTIFYING = {
+    *(kinds.EMAIL, kinds.URL, kinds.UUID, kinds.HASH, kinds.MAC, kinds.IBAN, kinds.CARD),
+    *(kinds.NATIONAL, kinds.PHONE),
+}
+
+
+def _of_kind(column: Column, kind: str | None) -> Proposal | None:
+    if kind in _IDENTIFYING:
+        return Proposal("identifier", f"{kind}: each is one person's")
+    if kind == kinds.IP:
+        return Proposal("quasi_identifier", f"{kind}: networks hide hosts", "ladder:ip")
+    if kind == kinds.POSTAL:
+        return Proposal("quasi_identifier", f"{kind}: where a person lives", "ladder:postal")
+    if kind == kinds.ICD10 and vocabulary.KNOWN.isdisjoint(column.words):
+        return Proposal("sensitive", f"{kind}: a person's health")
+    if kind == kinds.DATE_TEXT:
+        return Proposal(
+            "left_out",
+            "dates as text, which no ladder can read; write them as 2024-01-31, so that the "
+            "column has months and years",
+        )
+    return None
+
+
+def _of_name(column: Column, kind: str | None) -> Proposal | None:
+    words = {*column.words, "".join(column.words)}
+    many = column.distinct > _FLAGS
+    if many and words & vocabulary.NAMES and not words & vocabulary.THINGS and not column.is_number:
+        return Proposal("identifier", "names people")
+    if (
+        many
+        and words & vocabulary.LEADS_TO_PERSON
+        and not (words & vocabulary.THINGS and column.distinct <= _FEW)
+    ):
+        return Proposal("identifier", "leads to a person")
+    if _is_number_of_rows(column):
+        return Proposal("identifier", "a number of its own for nearly every row")
+    secret = words & vocabulary.SECRET
+    if secret and not words & {"age", "date", "year", "yr"}:
+        return _sensitive(column, min(secret))
+    known = words & vocabulary.KNOWN
+    if known:
+        reason = f"{min(known)}: others may know it"
+        return Proposal("quasi_identifier", reason, generalization(column, kind))
+    return None
+
+
+def _sensitive(column: Column, word: str) -> Proposal:
+    share = column.counts.max() / column.rows
+    if share > _NEARLY_ALL:
+        return Proposal(
+            "undecided",
+            f"{word}: people may keep it to themselves, but {share:.0%} of the rows have one "
+            "value, so that l costs much: name it as sensitive or leave it out",
+        )
+    return Proposal("sensitive", f"{word}: people may keep it to themselves")
+
+
+def _is_number_of_rows(column: Column) -> bool:
+    """Whether a column numbers rows or persons: unique whole numbers without gaps, or keys."""
+    if column.distinction < UNIQUE or column.single < UNIQUE:
+        return False
+    if not column.is_integer:
+        return column.is_text and _looks_like_key(column)
+    span = int(column.values[-1].as_py()) - int(column.values[0].as_py()) + 1
+    return _looks_like_key(column) or column.distinct > 0.5 * span
+
+
+def _of_values(column: Column) -> Proposal | None:
+    if not column.is_text or column.distinct > _FEW:
+        return None
+    texts = [text.strip().strip(".").lower().replace(" ", "-") for text in column.texts.to_pylist()]
+    for what, known in vocabulary.VALUES.items():
+        if len(texts) >= 2 and set(texts) <= known:
+            return Proposal(
+                "quasi_identifier", f"its values are {what}", generalization(column, None)
+            )
+    return None
+
+
+def _of_counts(column: Column) -> Proposal:
+    if column.distinct == 1 and column.present == column.rows:
+        return Proposal("left_out", "all rows have one value")
+    if column.is_text:
+        if _free_text(column):
+            return Proposal("left_out", "free text, which may name people")
+        if _names_of_people(column):
+            return Proposal("identifier", "texts that look like names of people")
+        if column.single > UNIQUE:
+            return Proposal("identifier", "a text of its own for nearly every row")
+    if column.is_integer and column.distinct <= _FEW:
+        return Proposal("undecided", "few whole numbers: codes or counts? Say what they are")
+    return Proposal("undecided", "neither its name nor its values say what it is")
+
+
+def _free_text(column: Column) -> bool:
+    many = column.matching(rf"(?s)(?:\S+\s+){{{_WORDS_OF_FREE_TEXT},}}\S.*")
+    return many > 0.5 and column.distinction > 0.2
+
+
+def _names_of_people(column: Column) -> bool:
+    pattern = r"\p{Lu}[\p{L}'’-]+,?(?: \p{Lu}\.?)?(?: \p{Lu}[\p{L}'’-]+){1,2}"
+    return column.distinction > 0.3 and column.matching(pattern) >= kinds.MOST
+
+
+def generalization(column: Column, kind: str | None) -> str:
+    """How a quasi-identifier may be generalized, as its short form says it behind ``=``."""
+    if kind == kinds.POSTAL:
+        return "ladder:postal"
+    if column.is_moment:
+        birth = not {"birth", "birthday", "birthdate", "born", "dob"}.isdisjoint(column.words)
+        return "ladder:year/decade" if birth else "ladder:month/quarter/year"
+    if column.is_text:
+        return _of_texts(column)
+    return ""
+
+
+def _of_texts(column: Column) -> str:
+    order = _order_of(column)
+    if order and column.fewest >= K:
+        return "order:" + "/".join(order)
+    if column.distinct > _FEW and column.matching("[0-9A-Z-]+") >= kinds.MOST:
+        return "prefix"
+    return ""
+
+
+def _order_of(column: Column) -> list[str]:
+    """The values in their order, if it is one that is known; a job needs all of them."""
+    texts = column.texts.to_pylist()
+    by_word = {text.lower(): text for text in texts}
+    for order in vocabulary.ORDERS:
+        if len(by_word) == len(texts) > 2 and by_word.keys() <= set(order):
+            return [by_word[word] for word in order if word in by_word]
+    ranges = {text: re.fullmatch(r"(\d+) ?[-–] ?(\d+)|(\d+) ?\+", text) for text in texts}
+    if len(texts) > 2 and all(ranges.values()):
+        starts = {text: int(match[1] or match[3]) for text, match in ranges.items() if match}
+        return sorted(texts, key=lambda text: starts[text])
+    return []

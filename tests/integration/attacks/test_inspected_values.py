@@ -1,0 +1,71 @@
+"""What an inspection shows of a table names nobody: no value of fewer than five people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mondrian_ops.cli import main
+
+ROWS = 2000
+ORDER = ["very low", "low", "medium", "high"]
+
+
+def rare_and_common(rows: int, draw: np.random.Generator) -> list[str]:
+    """Texts of four people each, among common ones."""
+    texts = [f"Canary{number // 4:03}" for number in range(40)]
+    return [*texts, *draw.choice(["Common1", "Common2"], rows - 40).tolist()]
+
+
+@pytest.fixture
+def people() -> pa.Table:
+    draw = np.random.default_rng(3)
+    columns = {
+        name: rare_and_common(ROWS, draw)
+        for name in ("town", "x", "diagnosis", "code", "title", "level")
+    }
+    columns["salary"] = [*(700_001 + 13 * number for number in range(40)), *[50_000] * (ROWS - 40)]
+    columns["income"] = [
+        *[9_999_999] * 4,
+        *(20_007 + number % 900 * 20 for number in range(ROWS - 4)),
+    ]
+    columns["education"] = [*["very low"] * 4, *ORDER[1:] * 665, "low"]
+    columns["email"] = [f"canary{number}@mail.example" for number in range(ROWS)]
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])
+def test_no_value_of_four_people_is_shown(options, people, tmp_path, capsys):
+    path = tmp_path / "t.parquet"
+    pq.write_table(people, path)
+    assert main(["inspect", str(path), "--write", str(tmp_path / "job.yaml"), *options]) == 0
+    shown = capsys.readouterr().out + (tmp_path / "job.yaml").read_text()
+    assert "Common1" in shown
+    hidden = {
+        str(value)
+        for name in people.column_names
+        for value, times in Counter(people[name].to_pylist()).items()
+        if times < 5
+    }
+    assert len(hidden) > 100
+    numbers_and_words = set(re.findall(r"[\w.@]+", shown.replace(",", "")))
+    assert hidden & numbers_and_words == set()
+    assert not any(text in shown for text in hidden if not text.isdigit())
+
+
+def test_a_value_of_one_person_with_many_rows_is_not_shown(tmp_path, capsys):
+    persons = [number // 10 for number in range(ROWS)]
+    towns = ["Canary" if person == 7 else "Common" for person in persons]
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"patient_id": persons, "town": towns}), path)
+    assert main(["inspect", str(path), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert json.loads(shown)["persons"] == "patient_id"
+    assert "Common" in shown
+    assert "Canary" not in shown

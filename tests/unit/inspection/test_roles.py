@@ -1,0 +1,82 @@
+"""Proposed roles and generalizations."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from mondrian_ops.inspection.kinds import kind_of
+from mondrian_ops.inspection.roles import Proposal, persons, proposed
+from unknown_tables import column
+
+MANY = [f"text {number}" for number in range(200)]
+FEW = ["red", "green", "blue", "grey"] * 50
+
+
+def role(values, name="x") -> Proposal:
+    found = column(values, name)
+    return proposed(found, kind_of(found))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "wanted"),
+    [
+        ("FirstName", FEW, "identifier"),
+        ("company_name", FEW, "undecided"),
+        ("email", FEW, "identifier"),
+        ("has_email", ["yes", "no"] * 100, "undecided"),
+        ("street", MANY, "identifier"),
+        ("row", list(range(200)), "identifier"),
+        ("order_no", [7 * number for number in range(200)], "identifier"),
+        ("weight_g", [7.5 * number for number in range(200)], "quasi_identifier"),
+        ("age", [20, 30] * 100, "quasi_identifier"),
+        ("homeTown", FEW, "quasi_identifier"),
+        ("annual_income", [20, 30] * 100, "sensitive"),
+        ("smoker", ["yes", "no"] * 100, "sensitive"),
+        ("hiv", ["no"] * 199 + ["yes"], "undecided"),
+        ("x", ["yes"] * 200, "left_out"),
+        ("x", [None] * 200, "left_out"),
+        ("x", MANY, "identifier"),
+        ("x", ["Ann Smith", "Bo Li", "Cy P. Orr"], "identifier"),
+        ("x", [f"{number} words make a text of some length" for number in range(50)], "left_out"),
+        ("x", FEW, "undecided"),
+        ("x", [1, 2] * 100, "undecided"),
+        ("x", ["single", "married"] * 100, "quasi_identifier"),
+        ("x", ["31.12.1990", "1.2.1991"] * 100, "left_out"),
+    ],
+)
+def test_names_values_and_counts_say_a_role(name, values, wanted):
+    assert role(values, name).role == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "how"),
+    [
+        ("age", [20, 30] * 100, ""),
+        ("zip", [94103, 10001] * 100, "ladder:postal"),
+        ("ip", ["10.0.0.1", "10.0.0.2"] * 100, "ladder:ip"),
+        ("birth_date", [date(1990, 1, 1), date(1991, 1, 1)] * 100, "ladder:year/decade"),
+        ("visit", [date(1990, 1, 1), date(1991, 1, 1)] * 100, "ladder:month/quarter/year"),
+        ("education", ["Low", "high", "medium"] * 100, "order:Low/medium/high"),
+        ("age", ["18-25", "26-40", "65+"] * 100, "order:18-25/26-40/65+"),
+        ("region", [f"R{number % 30:02}" for number in range(300)], "prefix"),
+        ("sex", ["m", "f"] * 100, ""),
+    ],
+)
+def test_quasi_identifiers_have_a_generalization(name, values, how):
+    assert role(values, name) == Proposal("quasi_identifier", role(values, name).reason, how)
+
+
+def test_an_order_would_show_a_value_of_few_people():
+    texts = ["low", "high"] * 100
+    assert role([*texts, *["very low"] * 4], "education").generalization == ""
+    assert role([*texts, *["very low"] * 5], "education").generalization.startswith("order:")
+
+
+def test_persons_are_told_apart_by_a_column_named_so_with_several_rows_each():
+    thrice = [number // 3 for number in range(300)]
+    assert persons([column(thrice, "shop_id"), column(thrice, "patientId")]).name == "patientId"
+    assert persons([column(thrice, "id")]).name == "id"
+    assert persons([column(thrice, "shop_id")]) is None
+    assert persons([column(list(range(300)), "patient_id")]) is None
