@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mondrian_ops import stores
+from mondrian_ops import publish, stores
 from mondrian_ops.data.disclosing_columns import comparable
 from mondrian_ops.data.named_types import name_of
 from mondrian_ops.data.near_values import near_ends
@@ -106,7 +106,7 @@ def inspect(
     Raises InputError or JobError as opening the table does.
     """
     started = time.perf_counter()
-    stores.check_location("input", url)
+    publish.check_input(url)
     csv = csv or Csv()
     inspection = _inspected(url, rows, types, csv)
     missing = inspection.missing_texts
@@ -118,6 +118,7 @@ def inspect(
 
 def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -> Inspection:
     table = open_table(url, types=types, csv=csv)
+    publish.check_locations(table)
     sample = drawn(table, rows)
     coded = {
         each.name: Column.of(each.name, sample[each.name], each.type)

@@ -9,6 +9,7 @@ from mondrian_ops.inspection.inspector import InspectedColumn, Inspection
 from mondrian_ops.report.number_format import number, percent, printable, seconds
 
 _MOST_COMBINATIONS = 5
+_KEPT = "\xa0"  # a blank at which no line ends
 _FIGURES = 56  # signs of a line behind the name of its column
 _ROLES = {
     "identifier": "identifier",

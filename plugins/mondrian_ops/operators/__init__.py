@@ -1,4 +1,4 @@
-"""The three phases and the frontier as Airflow operators.
+"""The three phases, the frontier and the inspection as Airflow operators.
 
 They are thin: each checks the job, calls :mod:`mondrian_ops.pipeline` and returns a small summary.
 They import nothing heavy until a task runs, so a DAG file that imports this module parses quickly.
@@ -13,6 +13,7 @@ from mondrian_ops.operators.frontier import (
     FrontierPointOperator,
     FrontierSampleOperator,
 )
+from mondrian_ops.operators.inspect import InspectOperator
 from mondrian_ops.operators.partition import GatherFragmentsOperator, PartitionOperator
 from mondrian_ops.operators.recoding import RecodeOperator, SpecializePartOperator
 from mondrian_ops.operators.sweep import SweepOperator
@@ -25,6 +26,7 @@ __all__ = [
     "FrontierPointOperator",
     "FrontierSampleOperator",
     "GatherFragmentsOperator",
+    "InspectOperator",
     "PartitionOperator",
     "RecodeOperator",
     "SpecializePartOperator",

@@ -1,7 +1,9 @@
 from mondrian_ops.publish.manifest import digest_of as digest_of
 from mondrian_ops.publish.manifest import digest_of_parts as digest_of_parts
 from mondrian_ops.publish.policy_check import check_columns as check_columns
+from mondrian_ops.publish.policy_check import check_input as check_input
 from mondrian_ops.publish.policy_check import check_job as check_job
+from mondrian_ops.publish.policy_check import check_locations as check_locations
 from mondrian_ops.publish.policy_check import check_source as check_source
 from mondrian_ops.publish.policy_check import note_arrivals as note_arrivals
 from mondrian_ops.publish.policy_check import required as required

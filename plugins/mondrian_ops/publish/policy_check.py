@@ -53,17 +53,36 @@ def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> J
     )
 
 
+def check_input(url: str) -> None:
+    """Raise JobError if an input of which only figures are shown may not be read here.
+
+    There is no floor for it, but a policy has to match it where inputs without one are refused.
+    """
+    access_policy.check_location("input", url)
+    policies.matching(url)
+
+
 def check_source(job: Job, source: Table) -> None:
     """Check what could not be seen before the files of the job's input were listed.
 
-    Raises JobError if a file lies, by a symbolic link, where a policy holds that the input does not
-    match, if no policy matches it where that is refused, or if a column is published in another way
-    than its role allows.
+    Raises JobError as :func:`check_locations` does, or if a column is published in another way than
+    its role allows.
+    """
+    if policies.current() is not None:
+        check_locations(source)
+        check_columns(job, source.schema)
+
+
+def check_locations(source: Table) -> None:
+    """Raise JobError if a file lies, by a symbolic link, where the input does not match a policy.
+
+    Also if no policy matches it where that is refused.
     """
     known = policies.current()
     if known is None:
         return
-    held, inputs = {policy.name for policy in policies.policies_of(job)}, policies.inputs_of(known)
+    held = {policy.name for policy in policies.matching(source.url)}
+    inputs = policies.inputs_of(known)
     of_catalog = is_of_table(source.url)  # which decides where the files of its tables lie
     for place in source.locations:
         names = [policy.name for policy in policies.met(inputs, place)]
@@ -79,7 +98,6 @@ def check_source(job: Job, source: Table) -> None:
                     else "give that location as the input"
                 )
             )
-    check_columns(job, source.schema)
 
 
 def check_columns(job: Job, schema: pa.Schema, work: str | None = None) -> None:

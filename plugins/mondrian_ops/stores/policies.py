@@ -137,13 +137,18 @@ def _check_locations(policies: Policies) -> None:
 
 def policies_of(job: Job) -> list[Policy]:
     """The policies that match the job's input; raises JobError where one must and none does."""
+    return [] if job.input is None else matching(job.input)
+
+
+def matching(url: str) -> list[Policy]:
+    """The policies that match an input; raises JobError where one must and none does."""
     policies = current()
-    if policies is None or job.input is None:
+    if policies is None:
         return []
-    matching = met(inputs_of(policies), job.input)
-    if not matching and policies.unmatched == "refuse":
-        raise unmatched(job.input)
-    return matching
+    found = met(inputs_of(policies), url)
+    if not found and policies.unmatched == "refuse":
+        raise unmatched(url)
+    return found
 
 
 def inputs_of(policies: Policies | None) -> list[tuple[Policy, list[_Place]]]:

@@ -69,3 +69,20 @@ def test_a_value_of_one_person_with_many_rows_is_not_shown(tmp_path, capsys):
     assert json.loads(shown)["persons"] == "patient_id"
     assert "Common" in shown
     assert "Canary" not in shown
+
+
+def test_an_input_is_held_to_access_and_policies(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("age\n20\n30\n")
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(
+        "unmatched: refuse\npolicies:\n"
+        f"  - {{name: clinic, inputs: [{tmp_path}/clinic], min_k: 5}}\n"
+    )
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(policies))
+    assert main(["inspect", str(path)]) == 1
+    assert "no policy matches" in capsys.readouterr().err
+    monkeypatch.delenv("AIRFLOW__MONDRIAN_OPS__POLICIES")
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__ALLOWED_INPUTS", str(tmp_path / "clinic"))
+    assert main(["inspect", str(path)]) == 1
+    assert "allowed_inputs" in capsys.readouterr().err

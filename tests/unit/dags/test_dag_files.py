@@ -78,7 +78,7 @@ def test_the_form_has_every_option_of_the_job_but_those_that_are_no_matter_of_on
     assert missing == {"min_sample", "schema"}
 
 
-@pytest.mark.parametrize("name", ["mondrian_anonymize", "mondrian_frontier"])
+@pytest.mark.parametrize("name", ["mondrian_anonymize", "mondrian_frontier", "mondrian_inspect"])
 def test_every_field_of_a_form_explains_itself(name):
     _dag, module = load(name)
     for field, param in module["FORM"].items():
