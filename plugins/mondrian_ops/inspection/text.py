@@ -53,7 +53,8 @@ def _columns(inspection: Inspection, width: int) -> Iterator[str]:
             f"{number(column.distinct):>9} {percent(column.single):>8}"
         )
         for note in _notes(column):
-            yield from textwrap.wrap(note, width, initial_indent=" " * 4, subsequent_indent=" " * 6)
+            lines = textwrap.wrap(note, width, initial_indent=" " * 4, subsequent_indent=" " * 6)
+            yield from (line.replace(_KEPT, " ") for line in lines)
     yield from textwrap.wrap(f"alone: the share of {people} whose value nobody else has", width)
 
 
