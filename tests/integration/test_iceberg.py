@@ -153,8 +153,3 @@ def test_a_table_is_read_where_the_access_policy_allows_it(patients, tmp_path):
     for source in (URL, f"{URL}@1", "iceberg://lake/clinic.staff2", "iceberg://sea/clinic.staff"):
         with pytest.raises(JobError, match=r"input: .* is not allowed here"):
             publish.check_job(replace(job(tmp_path), input=source))
-
-
-def test_a_table_cannot_be_an_output_yet(patients, tmp_path):
-    with pytest.raises(JobError, match=r"output: .*can only be an input"):
-        pipeline.run(replace(job(tmp_path), output=URL))

@@ -133,14 +133,15 @@ def _approve(options: argparse.Namespace, report: Mapping[str, Any], screen: Dis
 
 
 def _write_report(report: Mapping[str, Any]) -> None:
+    from mondrian_ops import publish
     from mondrian_ops.report import HTML_NAME, render_text, state_of
 
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else 80
     write(render_text(report, width, colour=on_terminal and not os.environ.get("NO_COLOR")))
     output = report["job"].get("output")
-    if output and state_of(report) == "published":
-        write(f"\nreport page     {output.rstrip('/')}/{HTML_NAME}")
+    if output and state_of(report) == "published" and (folder := publish.folder_of(output)):
+        write(f"\nreport page     {folder.rstrip('/')}/{HTML_NAME}")
 
 
 def _plan(options: argparse.Namespace) -> int:

@@ -53,10 +53,11 @@ class JobOptions(WithCriteria):
         examples=("data/people.parquet",),
     )
     output: str | None = option(
-        text="The directory of the release, a path or a URL. The release appears there whole or "
-        "not at all.",
+        text="The directory of the release, a path or a URL, or a table: "
+        "`iceberg://CATALOG/NAMESPACE.TABLE`. The release appears there whole or not at all.",
         details="It does not exist yet, is empty, or holds an earlier release, which is replaced "
         "if `replace` allows it. It may not lie inside `input`, nor `input` inside it.",
+        see="[tables](#publish-a-table)",
         examples=("out/people",),
     )
     k: int = option(

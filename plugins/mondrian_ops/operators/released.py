@@ -46,7 +46,7 @@ def released(
     report = None
     try:
         if publish.current_token(output) in tokens:
-            report = reports.parsed(stores.read_file(f"{output}/{reports.JSON_NAME}"))
+            report = reports.parsed(publish.beside_release(output, reports.JSON_NAME))
     except (MondrianOpsError, FileNotFoundError, ValueError) as error:  # it cannot be read
         operator.log.info("the release cannot be recognized by its files: %s", error)
     if report is None:

@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,7 +120,7 @@ def published_report(job: Job, work: str) -> Report | None:
     if not publishing.published(str(job.output), directory.token):
         return _held_report(job, directory)
     publishing.publish(directory.staging, str(job.output), directory.token)  # tidies up after it
-    report = reports.parsed(stores.read_file(f"{job.output}/{reports.JSON_NAME}"))
+    report = reports.parsed(publishing.beside_release(str(job.output), reports.JSON_NAME))
     catalogued.confirm(job, Run(directory), report)
     return report
 
@@ -165,8 +165,42 @@ def check(
         )
     # Policies may refuse it only since the rows were partitioned.
     refuse_disclosing(job, state.dependencies)
+    with _as_readers_find_it(job, directory, summaries):
+        return _checked(job, run, summaries, progress, engine, started)
+
+
+@contextmanager
+def _as_readers_find_it(
+    job: Job, directory: publishing.WorkDir, summaries: Sequence[Summary]
+) -> Iterator[None]:
+    """Where the release becomes a table, check what a reader of the table will find."""
+    rows = {each.id: each.rows for each in summaries if each.rows}
+    if not (rows and stores.is_of_table(str(job.output))):
+        yield
+        return
+    paths = _part_paths(directory, summaries)
+    maker = directory.owner.run if directory.owner else directory.maker["made_by"]
+    about = {"run": maker, "k": job.k, "l": job.l}
+    candidate = publishing.Candidate(
+        directory.token,
+        {path: rows[number] for number, path in paths.items()},
+        {key: str(value) for key, value in about.items() if value is not None},
+    )
+    with publishing.staged(str(job.output), candidate):
+        yield
+
+
+def _checked(
+    job: Job,
+    run: Run,
+    summaries: Sequence[Summary],
+    progress: Progress,
+    engine: Engine | None,
+    started: float,
+) -> Checked:
+    directory, state, phases = run.work, run.state, run.phases
     seal = _parts_seal(directory) if job.may_ask else ""
-    policies = publishing.required(job, work).policies
+    policies = publishing.required(job, directory.root).policies
     boundaries = None if state.unattainable else run.draft.boundaries
     shared = None if boundaries is None else boundaries.boundaries.to_json()
     with phases("recount"):
@@ -328,7 +362,7 @@ def _staged_report(directory: publishing.WorkDir) -> Report:
 
 def _parts_seal(directory: publishing.WorkDir) -> str:
     with directory.vanished_as_error():
-        return publishing.digest_of_parts(directory.staging)
+        return publishing.digest_of_parts(directory.parts)
 
 
 def _with_report(seal: str, directory: publishing.WorkDir, report: Report) -> str:

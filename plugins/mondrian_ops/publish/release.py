@@ -8,11 +8,10 @@ complete, and the next :func:`check_output` or :func:`publish` repairs what a ki
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -23,31 +22,26 @@ import pyarrow.parquet as pq
 
 from mondrian_ops.data.column_types import as_declared, plain_schema
 from mondrian_ops.data.small_integers import SmallIntegers
-from mondrian_ops.errors import InputError, StorageError
+from mondrian_ops.errors import InputError, MondrianOpsError, StorageError
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.publish import manifest
-from mondrian_ops.publish.publication import publication_of
+from mondrian_ops.publish.publication import REPORT, Candidate, publication_of
+from mondrian_ops.publish.table_folders import is_part
 from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.documents import json_value
 from mondrian_ops.stores.files import (
-    file_info,
     growing_file,
-    list_directory,
-    names_in,
     read_file,
-    remove_files,
     remove_tree,
-    write_file,
 )
 from mondrian_ops.stores.locations import (
     check_path,
-    is_hidden,
     is_of_table,
     joined,
     name_of,
     shown,
 )
-from mondrian_ops.stores.store import store_of
+from mondrian_ops.stores.places import place_of
 from mondrian_ops.tables.discovery import (
     data_files,
     file_format,
@@ -61,10 +55,6 @@ from mondrian_ops.verify.truth import Read
 if TYPE_CHECKING:
     from mondrian_ops.tables.table import Table
 
-_REPORT = "_report.json"
-_REPORT_KEYS = frozenset(
-    {"job", "equivalence_classes"}
-)  # keys by which a report of this package is recognized
 _SCHEMA = "ARROW:schema"
 _LIMITS_PAGES = "max_rows_per_page" in signature(pq.ParquetWriter).parameters  # older Arrow: not
 _BATCH_ROWS = 1 << 17  # small enough that the next batch reuses its memory, still in the caches
@@ -195,15 +185,31 @@ def check_output(input_url: str, output: str) -> None:
     with publication.lock(target):
         publication.recover(target)
     _refuse_overlap(input_url, output, target)
-    _refuse_occupied(target)
+    publication.refuse_occupied(target)
     publication.refuse_unwritable(target)
+
+
+@contextmanager
+def staged(output: str, candidate: Candidate) -> Iterator[None]:
+    """Check a release in this context as its readers will find it, where that is a table.
+
+    After a final error (MondrianOpsError) nobody finds it any more.
+    """
+    target = _target(output)
+    publication = publication_of(target)
+    try:
+        publication.stage(target, candidate)
+        yield
+    except MondrianOpsError:
+        publication.unstage(target, candidate.token)
+        raise
 
 
 def publication_lock(output: str) -> AbstractContextManager[None]:
     """Keep other processes from publishing to ``output``.
 
-    Remote stores have no locks: of two concurrent publications there both may succeed. Raises
-    TimeoutError, which a retry may cure, if another process publishes for too long.
+    Remote stores and catalogs have no locks: of two concurrent publications there both may
+    succeed. Raises TimeoutError, which a retry may cure, if another process publishes for too long.
     """
     target = _target(output)
     return publication_of(target).lock(target)
@@ -241,10 +247,15 @@ def publish(
         if token and published(output, token):
             remove_tree(staging)
             return
-        _refuse_occupied(target)
-        refuse()
-        _complete(staging, token)
-        publication.place(staging, target, token, progress)
+
+        def refuse_all() -> None:
+            publication.refuse_occupied(target)
+            refuse()
+
+        try:
+            publication.publish(staging, target, token, refuse_all, progress)
+        except FileNotFoundError:
+            raise _vanished(staging) from None
 
 
 def published(output: str, token: str) -> bool:
@@ -254,14 +265,27 @@ def published(output: str, token: str) -> bool:
 
 def current_token(output: str) -> str | None:
     """The token with which the release at ``output`` was published; None without a release."""
-    current = manifest.read(_target(output))
-    return None if current is None else current.token
+    target = _target(output)
+    return publication_of(target).token(target)
+
+
+def folder_of(release: str) -> str | None:
+    """The directory in which a release lies, with its report; None for a table without one."""
+    return publication_of(release).folder(release)
+
+
+def beside_release(release: str, name: str) -> bytes:
+    """The content of a file beside the parts of a release; raises FileNotFoundError."""
+    folder = folder_of(release)
+    if folder is None:
+        raise FileNotFoundError(f"{shown(release)}: there is no release")
+    return read_file(joined(folder, name))
 
 
 def report_of(release: str) -> dict[str, Any] | None:
     """The report of a release, unchecked; None where there is none, or it is no JSON object."""
     try:
-        report = json_value(read_file(joined(release, _REPORT)))
+        report = json_value(beside_release(release, REPORT))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return report if isinstance(report, dict) else None
@@ -280,7 +304,7 @@ class ReleaseFile:
     @property
     def columns(self) -> list[str]:
         """The names of all columns."""
-        if self._is_csv:
+        if not self._is_parquet:
             return list(self._source.schema.names)
         return list(self._schema.names)
 
@@ -290,7 +314,7 @@ class ReleaseFile:
         Only those of ``columns`` that the file has are read; all if None.
         """
         read = [name for name in self.columns if columns is None or name in columns]
-        if self._is_csv:
+        if not self._is_parquet:
             yield from self._source.batches(read)
             return
         schema = pa.schema([field for field in self._schema if field.name in read])
@@ -307,8 +331,8 @@ class ReleaseFile:
                 yield pa.RecordBatch.from_arrays(empty, schema=schema)
 
     @property
-    def _is_csv(self) -> bool:
-        return file_format(self.url) == "csv"
+    def _is_parquet(self) -> bool:
+        return not is_of_table(self.url) and file_format(self.url) == "parquet"
 
     @cached_property
     def _footer(self) -> tuple[pq.FileMetaData, pa.Schema]:
@@ -329,11 +353,15 @@ class ReleaseFile:
 def release_files(path: str) -> Iterator[ReleaseFile]:
     """Each data file of a release, or of any directory, file or glob.
 
-    On object stores, the files of a release are those that its ``_SUCCESS`` names.
+    On object stores, the files of a release are those that its ``_SUCCESS`` names. The rows of a
+    table come as one file.
 
     Raises:
         InputError: nothing is there, or a file that ``_SUCCESS`` names is missing.
     """
+    if is_part(path) or is_of_table(path):
+        yield ReleaseFile(name_of(path), path)
+        return
     root = source_root(path)
     for file in _release_files(path, root):
         yield ReleaseFile(name_of(file) if file == root else os.path.relpath(file, root), file)
@@ -356,7 +384,7 @@ def _release_files(path: str, root: str) -> list[str]:
 
 def _target(output: str) -> str:
     # Symbolic links are followed: exchanging a link itself would leave its target as it was.
-    target = store_of(output).real(output)
+    target = place_of(output).real(output)
     if not name_of(target):
         raise StorageError(
             "output: the root of the file system cannot be a release; name a directory below it"
@@ -367,6 +395,11 @@ def _target(output: str) -> str:
 
 def _refuse_overlap(input_url: str, output: str, target: str) -> None:
     if is_of_table(input_url):
+        if place_of(input_url).real(input_url).casefold() == target.casefold():
+            raise StorageError(
+                f"output: {shown(output)} is the table that is the input, which the release would "
+                "replace; choose another `output`"
+            )
         return
     remedy = "choose an `output` outside the input"
     if lies_in(source_root(input_url), target):
@@ -379,55 +412,3 @@ def _refuse_overlap(input_url: str, output: str, target: str) -> None:
             f"output: {shown(output)} lies inside the input, and the next run would read it as "
             f"data; {remedy}"
         )
-
-
-def _refuse_occupied(target: str) -> None:
-    remedy = "choose another `output`, or remove it yourself"
-    names = _names_in(target)
-    if names is None:
-        return
-    is_begun = publication_of(target).is_begun(names)
-    if names and not is_begun and not _is_release(target):
-        raise StorageError(
-            f"output: {shown(target)} holds something that is not a release; {remedy}"
-        )
-    for name in names:
-        if not is_hidden(name) and not fnmatch.fnmatchcase(name, manifest.PART_PATTERN):
-            raise StorageError(
-                f"output: {shown(joined(target, name))} is not part of a release and would be "
-                "deleted with it; move it elsewhere"
-            )
-
-
-def _names_in(target: str) -> list[str] | None:
-    """The names in a directory; None where there is nothing at all."""
-    existing = file_info(target)
-    if existing is None:
-        return None
-    if not existing.is_directory:
-        raise StorageError(
-            f"output: {shown(target)} is a file, not a release; "
-            "choose another `output`, or remove it yourself"
-        )
-    return list(names_in(target))
-
-
-def _is_release(target: str) -> bool:
-    try:
-        report = json_value(read_file(joined(target, _REPORT)))
-        read_file(joined(target, manifest.NAME))
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError):
-        return False
-    return isinstance(report, dict) and report.keys() >= _REPORT_KEYS
-
-
-def _complete(staging: str, token: str) -> None:
-    """Remove the unfinished files of killed attempts, and add ``_SUCCESS``."""
-    try:
-        hidden = [name for name in names_in(staging) if name.startswith(".")]
-        remove_files(joined(staging, name) for name in hidden)
-        sizes = {file.name: file.bytes for file in list_directory(staging, hidden=False)}
-        files = [(name, sizes[name]) for name in manifest.parts_among(sizes)]
-        write_file(joined(staging, manifest.NAME), manifest.build(token, files))
-    except FileNotFoundError:
-        raise _vanished(staging) from None

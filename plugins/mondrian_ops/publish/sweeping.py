@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mondrian_ops.errors import MondrianOpsError
-from mondrian_ops.publish.workdir import Owner, WorkDir, is_work_path
+from mondrian_ops.publish.work_paths import is_work_path
+from mondrian_ops.publish.workdir import Owner, WorkDir
 from mondrian_ops.stores.files import last_change
 from mondrian_ops.stores.locations import is_hidden, joined, shown
 from mondrian_ops.stores.private_folders import is_work_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import secrets
 import tempfile
@@ -13,8 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from mondrian_ops.errors import StorageError
+from mondrian_ops.errors import MondrianOpsError, StorageError
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.publish import table_folders
+from mondrian_ops.publish.publication import publication_of
+from mondrian_ops.publish.work_paths import output_of
 from mondrian_ops.stores import private_folders
 from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.documents import json_value
@@ -31,8 +35,8 @@ from mondrian_ops.stores.files import (
     write_file,
 )
 from mondrian_ops.stores.locations import (
-    check_path,
     is_local,
+    is_of_table,
     joined,
     local_path,
     name_of,
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
     from mondrian_ops.job.job import Job
 
+_log = logging.getLogger(__name__)
+
 FREQUENCIES = "frequencies.arrow"
 """The combinations of codes in the rows, with counts, for the tasks that recode."""
 FRAGMENTS = "fragments"
@@ -54,7 +60,7 @@ FRAGMENTS = "fragments"
 ROWS = "rows.parquet"
 """The rows of a source of many small files."""
 _JOB = "job.json"
-_ATTEMPT = "attempt"
+ATTEMPT = "attempt"
 _OWNER = "owner.json"
 _OWNER_BYTES = 4096
 _PART_KEY = "part-key"
@@ -62,33 +68,11 @@ _REPLACES = "replaces.json"
 _RELEASE = "release"
 _KEPT = "kept"
 _PERSONS = "persons-"
-_ALWAYS = {_ATTEMPT, _OWNER, _PART_KEY, FRAGMENTS, _RELEASE, _KEPT, _JOB, _REPLACES, FREQUENCIES}
+_ALWAYS = {ATTEMPT, _OWNER, _PART_KEY, FRAGMENTS, _RELEASE, _KEPT, _JOB, _REPLACES, FREQUENCIES}
 """Some names of working files, of which a removal that was cut short leaves one."""
 
 _STARTED: set[str] = set()  # the attempts that this process started
 _HELD: dict[str, int] = {}  # directories that this process holds, with the handle of the lock
-
-
-def work_path(output: str, run_id: str) -> str:
-    """The working directory of a run: hidden, beside the output and so on its file system.
-
-    Raises JobError if no file can have the output's path, or its last name is too long.
-    """
-    check_path("output", output, len(f".{_suffix(run_id)}"))
-    target = store_of(output).real(output)
-    return joined(parent_of(target), f".{name_of(target)}{_suffix(run_id)}")
-
-
-def output_of(path: str) -> str:
-    """The output for which :func:`work_path` returned ``path``, with symbolic links followed."""
-    name = name_of(path)[1:].rpartition(".mondrian_ops-")[0]
-    return joined(parent_of(path), name)
-
-
-def is_work_path(path: str, run_id: str) -> bool:
-    """Whether :func:`work_path` may have returned ``path`` for some output of the run."""
-    name = name_of(path)
-    return name.startswith(".") and name.endswith(_suffix(run_id))
 
 
 def may_publish(path: str, token: str) -> bool:
@@ -105,17 +89,13 @@ def may_publish(path: str, token: str) -> bool:
     except (PermissionError, StorageError):  # another user's, or a link: nobody knows
         return True
     try:
-        return read_file(work.path(_ATTEMPT)) == token.encode("ascii")
+        return read_file(work.path(ATTEMPT)) == token.encode("ascii")
     except (FileNotFoundError, PermissionError):  # being removed, or another user's
         return True
 
 
 def _held_name(fragment_id: int) -> str:
     return f"held-{fragment_id:05d}.arrow"
-
-
-def _suffix(run_id: str) -> str:
-    return f".mondrian_ops-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -186,7 +166,9 @@ class WorkDir:
         self._attempt = uuid.uuid4().hex
         _STARTED.add(self._attempt)
         write_file(self.path(_PART_KEY), secrets.token_bytes(32))
-        write_file(self.path(_ATTEMPT), self._attempt.encode())
+        write_file(self.path(ATTEMPT), self._attempt.encode())
+        if self._of_table:
+            make_directory(self.parts)
 
     def _refuse_others(self) -> None:
         """Raise StorageError if somebody has given another directory of this user the name."""
@@ -235,7 +217,7 @@ class WorkDir:
     def is_begun(self) -> bool:
         """Whether an attempt at a run has made the directory."""
         try:
-            return bool(read_file(self.path(_ATTEMPT)))
+            return bool(read_file(self.path(ATTEMPT)))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return False
 
@@ -255,14 +237,30 @@ class WorkDir:
     def give_up(self) -> None:
         """Remove the directory, unless it belongs to an attempt that another process started."""
         with suppress(FileNotFoundError):
-            if read_file(self.path(_ATTEMPT)).decode("ascii") not in _STARTED:
+            if read_file(self.path(ATTEMPT)).decode("ascii") not in _STARTED:
                 return
         self.remove()
 
     def _withdraw(self) -> None:
         """Rename the release first, so that a stale attempt fails instead of publishing half."""
         with suppress(FileNotFoundError, NotADirectoryError):
+            token = self._of_table and self.has_release and read_file(self.path(ATTEMPT)).decode()
             self._store.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
+            if token:
+                self._withdraw_from_table(token)
+
+    def _withdraw_from_table(self, token: str) -> None:
+        """Remove what an attempt has left in its table, unless it is published.
+
+        Where the catalog is out of reach it stays until the next run into the table: the rows in
+        these working files have to go.
+        """
+        target = output_of(self.root)
+        try:
+            if not publication_of(target).unstage(target, token):
+                remove_tree(table_folders.of_attempt(parent_of(self.root), token))
+        except (OSError, MondrianOpsError) as error:
+            _log.warning("%s: a release that is not published stays there: %s", target, error)
 
     def remove_fragments(self) -> None:
         """Remove copied and scattered rows and the counts, which nobody needs after the check.
@@ -315,10 +313,24 @@ class WorkDir:
         return self.path(_RELEASE)
 
     @property
+    def parts(self) -> str:
+        """The directory of the parts: :attr:`staging`, or where the files of a table lie."""
+        if not self._of_table:
+            return self.staging
+        return table_folders.of_attempt(parent_of(self.root), self.token)
+
+    @property
+    def _of_table(self) -> bool:
+        """Whether the release becomes a table."""
+        return name_of(parent_of(self.root)) == table_folders.FOLDER and is_of_table(
+            output_of(self.root)
+        )
+
+    @property
     def token(self) -> str:
         """A text that identifies this attempt at this run; for :func:`publish`."""
         with self.vanished_as_error():
-            token = read_file(self.path(_ATTEMPT)).decode("ascii")
+            token = read_file(self.path(ATTEMPT)).decode("ascii")
         if self._attempt not in (None, token):
             raise StorageError(
                 f"{shown(self.root)}: belongs to a later attempt at this run; this attempt is "
@@ -332,9 +344,10 @@ class WorkDir:
             self.token  # noqa: B018 - raises
 
     def staged(self) -> set[str]:
-        """The names in :attr:`staging`, without unfinished files."""
+        """The names in :attr:`staging` and :attr:`parts`, without unfinished files."""
         with self.vanished_as_error():
-            return {name for name in names_in(self.staging) if not name.startswith(".")}
+            names = {*names_in(self.staging), *(names_in(self.parts) if self._of_table else ())}
+            return {name for name in names if not name.startswith(".")}
 
     def part_path(self, fragment_id: int) -> str:
         """The path of a fragment's part of the release.
@@ -351,10 +364,11 @@ class WorkDir:
         """The :meth:`part_path` of each fragment; the key is read once."""
         key = self.read_bytes(_PART_KEY)
         self.check_attempt()  # after reading: a later attempt has another key
+        folder = self.parts
 
         def path(fragment_id: int) -> str:
             name = hashlib.blake2b(str(fragment_id).encode(), key=key, digest_size=8).hexdigest()
-            return joined(self.staging, f"part-{name}.parquet")
+            return joined(folder, f"part-{name}.parquet")
 
         return [path(fragment_id) for fragment_id in fragment_ids]
 

@@ -76,6 +76,8 @@ def outputs_beside(output: str) -> list[str]:
     """What is there under the name of an output's series, the output included."""
     output = place_of(output)
     name = _without_dates(output)
+    if stores.is_of_table(name):
+        return sorted(each for each in _tables_beside(name) if _without_dates(each) == name)
     above = name.partition("*")[0].rpartition("/")[0]
     found = [above or "/"]
     for part in name[len(above) :].strip("/").split("/"):
@@ -84,6 +86,14 @@ def outputs_beside(output: str) -> list[str]:
         else:
             found = [stores.joined(folder, part) for folder in found]
     return sorted(each for each in found if _without_dates(each) == name)
+
+
+def _tables_beside(name: str) -> list[str]:
+    """The tables in the namespace of a series; the dates may be in names of namespaces below it."""
+    from mondrian_ops.tables.iceberg import tables_below
+
+    base, fixed = name.partition("*")[0].rsplit("/", 1)
+    return tables_below(base.partition("://")[2], fixed.rpartition(".")[0])
 
 
 def _without_dates(place: str) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mondrian_ops import catalogue, stores
+from mondrian_ops.publish.publication import publication_of
 from mondrian_ops.stores.access_policy import check_writing
 from mondrian_ops.stores.files import make_private, new_file, open_file, remove_file
 from mondrian_ops.stores.locations import WAITING
@@ -31,10 +32,13 @@ _UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}\.tmp")
 
 
 def directory_of(series: str) -> str:
-    """The directory of a series' waiting rows: beside its releases, above the first date."""
+    """The directory of a series' waiting rows: beside its releases, above the first date.
+
+    That of a table is where the tables of its namespace lie.
+    """
     digest = hashlib.blake2b(series.encode(), key=catalogue.current().key, digest_size=12)
-    above = series.partition("*")[0].rpartition("/")[0]
-    return stores.joined(above or "/", WAITING, digest.hexdigest())
+    above = publication_of(series).above(series.partition("*")[0])
+    return stores.joined(above, WAITING, digest.hexdigest())
 
 
 def file_of(series: str, number: int, token: str) -> str:

@@ -15,6 +15,7 @@ from mondrian_ops.stores.job_files import read_job as read_job
 from mondrian_ops.stores.job_files import with_connections as with_connections
 from mondrian_ops.stores.locations import filesystem as filesystem
 from mondrian_ops.stores.locations import is_local as is_local
+from mondrian_ops.stores.locations import is_of_table as is_of_table
 from mondrian_ops.stores.locations import joined as joined
 from mondrian_ops.stores.locations import local_path as local_path
 from mondrian_ops.stores.locations import resolved as resolved

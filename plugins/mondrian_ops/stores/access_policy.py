@@ -33,6 +33,7 @@ from mondrian_ops.stores.locations import (
     check_path,
     home,
     is_local,
+    is_of_table,
     local_path,
     parts_of,
     shown,
@@ -93,9 +94,11 @@ class AccessPolicy:
     def may_write(self, url: str) -> bool:
         """Whether a location may be written.
 
-        An allowed location itself may not: its working files would lie beside it.
+        An allowed location itself may not: its working files would lie beside it. Those of a table
+        lie where its files are.
         """
-        return not _goes_up(url) and bool(below(url, self.outputs))
+        names = None if _goes_up(url) else below(url, self.outputs)
+        return names is not None and bool(names or is_of_table(url))
 
 
 _in_use: AccessPolicy | None = None
@@ -163,7 +166,7 @@ def check_location(
     names = None if below(base, roots) is None else below(url, roots)
     if names is None:
         raise _refused(f"{option}: {shown(url)}", kind)
-    if writing and not names:
+    if writing and not names and not is_of_table(url):
         raise JobError(
             f"{option}: {shown(url)} is itself an allowed location, and working files, which are "
             "written beside the output, would lie outside it; give a directory in it"

@@ -86,16 +86,22 @@ def local_path(url: str) -> str:
 
 
 def check_path(option: str, url: str, suffix_bytes: int = 0) -> None:
-    """Raise JobError if no file can have this path on its store, or no table but an input be there.
+    """Raise JobError if no file can have this path on its store, or nothing be published there.
 
     ``suffix_bytes`` is what the names of working files add to the last name.
     """
-    if option != "input" and is_of_table(url):
-        raise JobError(
-            f"{option}: {shown(url)} is a table of a kind that can only be an input; give a "
-            "location of a store"
-        )
     store, path = place_of(url), parts_of(url)[1]
+    if option != "input" and is_of_table(url):
+        if option != "output" or not store.publication:
+            raise JobError(
+                f"{option}: {shown(url)} is a table of a kind that can only be an input; give a "
+                "location of a store"
+            )
+        if "@" in url.rpartition("/")[2]:
+            raise JobError(
+                f"{option}: {shown(url)} names an earlier state of a table, which no release can "
+                "become; leave out the @ and what follows"
+            )
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:

@@ -29,9 +29,15 @@ class _Catalogs(Place):
     after the @: an earlier state has rows of the same table.
     """
 
+    publication = "mondrian_ops.publish.iceberg:IcebergPublication"
+
     def parts(self, url: str) -> tuple[str, str]:
         base, path = super().parts(url)
         return base, path.partition("@")[0].replace(".", "/")
+
+    def real(self, url: str) -> str:
+        base, name = self.lineage_name(url)
+        return f"{base}/{name}"
 
     def lineage_name(self, url: str) -> tuple[str, str]:
         base, path = self.parts(url)

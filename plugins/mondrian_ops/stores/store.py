@@ -121,6 +121,11 @@ class Place:
     """The longest path."""
     has_buckets: ClassVar[bool] = False
     """Whether URLs name buckets, whose case tells; that of the name of a host does not."""
+    publication: ClassVar[str] = ""
+    """``module:Class`` of the :class:`mondrian_ops.publish.publication.Publication` there.
+
+    Empty where nothing can be published.
+    """
 
     def parts(self, url: str) -> tuple[str, str]:
         """The scheme and authority of a URL (empty on the local store), and its path.
@@ -178,8 +183,6 @@ class Store(Place, ABC):
 
     name: ClassVar[str]
     """What it is called in the options of connections, such as ``s3``."""
-    publication: ClassVar[str]
-    """``module:Class`` of the :class:`mondrian_ops.publish.publication.Publication` there."""
     has_round_trips: ClassVar[bool] = True
     """Whether each read is a request that waits for a server: few large ones, several at once."""
 

@@ -7,17 +7,19 @@ begins. Later commits change nothing in the run.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from mondrian_ops.data.column_types import declared_fields, plain_schema
-from mondrian_ops.errors import InputError
+from mondrian_ops.errors import InputError, MondrianOpsError
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.stores import store_access
 from mondrian_ops.stores.locations import shown
@@ -26,6 +28,7 @@ from mondrian_ops.tables.parquet_files import common, conform
 from mondrian_ops.tables.table import Table
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyiceberg.schema import Schema
     from pyiceberg.table import DataScan, FileScanTask
     from pyiceberg.table import Table as Iceberg
@@ -50,7 +53,7 @@ class IcebergTable(Table):
         Raises InputError where PyIceberg is not installed, knows no such catalog, or cannot read
         the table.
         """
-        with _errors(url):
+        with catalog_errors(url):
             table = _loaded(url)
             number = _snapshot(url, table)
             scan = table.scan(snapshot_id=number)
@@ -91,7 +94,7 @@ class IcebergTable(Table):
         schema = pa.schema([self.schema.field(name) for name in columns])
         if not self.files[part]:
             return
-        with _errors(self.url):
+        with catalog_errors(self.url):
             table, scan, tasks = self._opened
             rows = _batches(table, scan.select(*columns), tasks[self.files[part]])
             for batch in rows:
@@ -100,7 +103,7 @@ class IcebergTable(Table):
 
     def changed(self, part: int | None = None) -> str | None:
         """A snapshot never changes, but one that has expired cannot be read."""
-        with _errors(self.url):
+        with catalog_errors(self.url):
             is_there = _loaded(self.url).snapshot_by_id(self.snapshot) is not None
         return None if is_there else self.url
 
@@ -113,19 +116,52 @@ class IcebergTable(Table):
         return table, scan, _tasks(scan)
 
 
-def _loaded(url: str) -> Iceberg:
-    from pyiceberg.catalog import load_catalog
+def catalog_of(url: str) -> tuple[Catalog, str]:
+    """The catalog of a table, and the table's name there; nothing is asked of the catalog.
 
+    Raises InputError where nothing says how to reach it.
+    """
     catalog, name, _ = _parts(url)
+    options = dict(store_access.options(f"iceberg://{catalog}"))
     try:
-        opened = load_catalog(catalog, **store_access.options(f"iceberg://{catalog}"))
+        return _catalog(catalog, json.dumps(options, sort_keys=True), os.getpid()), name
     except ValueError:
         raise InputError(
             f"{shown(url)}: nothing says how to reach the catalog {catalog!r}; describe it in "
             f"PyIceberg's configuration (PYICEBERG_CATALOG__{catalog.upper()}__URI), or in Airflow "
             "as a connection of this name and of the type Iceberg"
         ) from None
-    return opened.load_table(name)
+
+
+@lru_cache(maxsize=8)
+def _catalog(name: str, options: str, _process: int) -> Catalog:
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog(name, **json.loads(options))
+
+
+def tables_below(catalog: str, namespace: str) -> list[str]:
+    """The URLs of the tables in a namespace of a catalog, at any depth; none if it is not there.
+
+    ``namespace``: empty for all of the catalog.
+    """
+    from pyiceberg.exceptions import NoSuchNamespaceError
+
+    url = f"iceberg://{catalog}/{namespace}."
+    with catalog_errors(url):
+        opened, _ = catalog_of(f"iceberg://{catalog}/{namespace or 'all'}.tables")
+        pending, tables = [tuple(filter(None, namespace.split(".")))], list[str]()
+        while pending:
+            here = pending.pop()
+            with suppress(NoSuchNamespaceError):
+                pending += [each for each in opened.list_namespaces(here) if len(each) > len(here)]
+                tables += [".".join(each) for each in (opened.list_tables(here) if here else ())]
+    return [f"iceberg://{catalog}/{name}" for name in tables]
+
+
+def _loaded(url: str) -> Iceberg:
+    catalog, name = catalog_of(url)
+    return catalog.load_table(name)
 
 
 def _parts(url: str) -> tuple[str, str, str]:
@@ -133,6 +169,7 @@ def _parts(url: str) -> tuple[str, str, str]:
     match = URL.match(url)
     assert match is not None  # noqa: S101 - a URL led here
     name, _, when = match[3].strip("/").partition("@")
+    name = name.replace("/", ".")  # as a location below a namespace
     if not match[2] or "." not in name.strip("."):
         raise InputError(
             f"{shown(url)}: names no table; write iceberg://CATALOG/NAMESPACE.TABLE, and behind it "
@@ -201,6 +238,14 @@ def _batches(table: Iceberg, scan: DataScan, task: FileScanTask) -> Iterator[pa.
         yield batch.select(wanted)
 
 
+def snapshot_rows(table: Iceberg, snapshot: int, file: str) -> pa.Table:
+    """The rows that a snapshot has of one of its data files, in plain types."""
+    scan = table.scan(snapshot_id=snapshot)
+    schema = common(plain_schema(_arrow_schema(scan.projection())))
+    rows = _batches(table, scan, _tasks(scan)[file])
+    return pa.Table.from_batches((conform(batch, schema) for batch in rows), schema=schema)
+
+
 def _arrow_schema(schema: Schema) -> pa.Schema:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
@@ -208,13 +253,16 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
 
 
 @contextmanager
-def _errors(url: str) -> Iterator[None]:
-    """Raise what PyIceberg raises as InputError or OSError, without its text."""
+def catalog_errors(url: str) -> Iterator[None]:
+    """Raise what PyIceberg raises as InputError or OSError, without its text.
+
+    An error of this package passes.
+    """
     try:
         import pyiceberg.exceptions as known
     except ModuleNotFoundError:
         raise InputError(
-            f"{shown(url)}: PyIceberg, which reads it, is not installed; install the "
+            f"{shown(url)}: PyIceberg, which reads and writes it, is not installed; install the "
             "package pyiceberg wherever tasks of a run work"
         ) from None
     try:
@@ -226,6 +274,8 @@ def _errors(url: str) -> Iterator[None]:
     except (known.ServerError, known.RESTError, ConnectionError) as error:
         name = type(error).__name__
         raise OSError(f"{shown(url)}: the catalog does not answer ({name})") from None
+    except MondrianOpsError:
+        raise
     except (ValueError, NotImplementedError) as error:
         if "equality deletes" in str(error):
             raise InputError(

@@ -22,7 +22,7 @@ from mondrian_ops import publish, series, stores, tables
 from mondrian_ops.engines import shipping
 from mondrian_ops.errors import InputError, JobError, MondrianOpsError, StorageError
 from mondrian_ops.operators.base import work_of
-from mondrian_ops.publish import WorkDir, work_path
+from mondrian_ops.publish import WorkDir, publication, work_path
 from mondrian_ops.stores import AccessPolicy
 from mondrian_ops.stores.locations import shown
 from mondrian_ops.stores.regular_files import refuse_special
@@ -299,13 +299,13 @@ def test_no_publication_puts_a_link_in_the_place_of_a_release(
 def test_an_output_that_becomes_a_link_is_not_published_through(
     out: Path, tmp_path: Path, precious: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    complete = publish.release._complete
+    complete = publication.complete
 
-    def swapped(staging: str, token: str) -> None:
-        complete(staging, token)
+    def swapped(*place: str) -> None:
+        complete(*place)
         (out / "people").symlink_to(precious)
 
-    monkeypatch.setattr(publish.release, "_complete", swapped)
+    monkeypatch.setattr(publication, "complete", swapped)
     with pytest.raises(StorageError, match="people: is a link"):
         publish.publish(str(stage(tmp_path / "staging", 1)), str(out / "people"))
 

@@ -41,14 +41,15 @@ def by_class(release: str) -> Counter[str] | None:
 
     Raises StorageError where the file cannot be read.
     """
-    path = stores.joined(release, COUNTERFEITS)
     try:
-        table = pq.read_table(pa.BufferReader(stores.read_file(path)))
+        table = pq.read_table(pa.BufferReader(publish.beside_release(release, COUNTERFEITS)))
         counts = table[_COUNT].cast(pa.int64()).fill_null(0).to_pylist()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (pa.ArrowInvalid, KeyError) as error:
-        raise StorageError(f"{stores.shown(path)}: cannot be read; restore it") from error
+        raise StorageError(
+            f"{stores.shown(release)}/{COUNTERFEITS}: cannot be read; restore it"
+        ) from error
     texts = class_texts(table.drop_columns([_COUNT])).to_pylist()
     return Counter(dict(zip(texts, counts, strict=True)))
 

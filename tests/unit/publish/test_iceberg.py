@@ -1,0 +1,455 @@
+"""A release becomes a table: whoever is killed, whoever commits meanwhile, with which columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.table import Table
+
+from lake import lake_in
+from mondrian_ops.errors import StorageError
+from mondrian_ops.publish import (
+    Candidate,
+    WorkDir,
+    check_output,
+    current_token,
+    folder_of,
+    iceberg,
+    iceberg_commits,
+    publication,
+    publish,
+    published,
+    release_files,
+    report_of,
+    staged,
+    work_path,
+    write_part,
+)
+from mondrian_ops.publish.publication import publication_of
+from mondrian_ops.stores import write_file
+from tiers import in_soak
+
+OUT = "iceberg://lake/clinic.released"
+NAME = "clinic.released"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    monkeypatch.setattr(iceberg_commits, "_PAUSE_S", 0)
+    return lake_in(tmp_path, monkeypatch)
+
+
+def rows_of_version(version: int, part: int = 0) -> pa.Table:
+    return pa.table({"version": [f"v{version}"] * 10, "part": pa.array([part] * 10, pa.int32())})
+
+
+def written(version: int, make: Callable[..., pa.Table] = rows_of_version) -> WorkDir:
+    """The working files of a run whose two parts and report are written."""
+    work = WorkDir(work_path(OUT, f"run {version}"))
+    work.create()
+    for part in range(2):
+        write_part(work.part_path(part), make(version, part))
+    report = {"job": {}, "equivalence_classes": 1, "version": version}
+    write_file(f"{work.staging}/_report.json", json.dumps(report).encode())
+    return work
+
+
+def candidate(work: WorkDir) -> Candidate:
+    rows = dict.fromkeys(work.part_paths(range(2)), 10)
+    return Candidate(work.token, rows, {"k": "5", "run": "dag/run"})
+
+
+def stage(work: WorkDir) -> None:
+    with staged(OUT, candidate(work)):
+        pass
+
+
+def put(work: WorkDir) -> None:
+    """What wrap_up does, once more after a kill."""
+    if not published(OUT, work.token):
+        stage(work)
+    publish(work.staging, OUT, work.token)
+
+
+def version_of(catalog: Catalog) -> int:
+    """The version of a whole release; 0 for a table without one; fails on anything else."""
+    rows = catalog.load_table(NAME).scan().to_arrow()
+    if not rows.num_rows:
+        return 0
+    (version,) = set(rows["version"].to_pylist())
+    assert rows.num_rows == 20
+    assert sorted(rows["part"].to_pylist()) == [0] * 10 + [1] * 10
+    assert report_of(OUT)["version"] == int(version[1:])
+    return int(version[1:])
+
+
+def left_of(catalog: Catalog) -> tuple[set[str], list[str]]:
+    """The refs of the table, and the names in its folder of releases."""
+    table = catalog.load_table(NAME)
+    folder = Path(table.location().removeprefix("file://"), "_mondrian_ops")
+    return set(table.refs()), [path.name for path in folder.iterdir()]
+
+
+def test_ten_releases_replace_one_another_and_each_can_be_read_again(catalog):
+    numbers = []
+    for version in range(1, 11):
+        work = written(version)
+        put(work)
+        work.remove()
+        assert version_of(catalog) == version
+        numbers.append(catalog.load_table(NAME).current_snapshot().snapshot_id)
+    table = catalog.load_table(NAME)
+    assert [each.parent_snapshot_id for each in table.snapshots()] == [None, *numbers[:-1]]
+    for version, number in enumerate(numbers, 1):
+        rows = table.scan(snapshot_id=number).to_arrow()
+        assert set(rows["version"].to_pylist()) == {f"v{version}"}
+    assert left_of(catalog)[0] == {"main"}
+    assert len(left_of(catalog)[1]) == 10
+
+
+def test_a_release_is_read_back_as_the_table_says_and_its_parts_as_files(catalog):
+    work = written(1)
+    put(work)
+    (table,) = release_files(OUT)
+    assert table.columns == ["version", "part"]
+    assert sum(batch.num_rows for batch in table.batches(["part"])) == 20
+    assert folder_of(OUT).endswith(current_token(OUT))
+    for path in work.part_paths(range(2)):
+        (part,) = release_files(path)
+        assert sum(batch.num_rows for batch in part.batches()) == 10
+
+
+class Killed(BaseException):
+    """As if the process was killed there."""
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, step: int, is_after: bool) -> Iterator[None]:
+    """Raise before or after the step of this number, and at each later one."""
+    done = 0
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal done
+            number, done = done, done + 1
+            if number >= step and not is_after:
+                raise Killed
+            result = function(*args, **options)
+            if number >= step:
+                raise Killed
+            return result
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_do_commit", counted(Table._do_commit))
+        patched.setattr(iceberg, "remove_tree", counted(iceberg.remove_tree))
+        patched.setattr(iceberg, "_made", counted(iceberg._made))
+        for module in (iceberg, publication):
+            patched.setattr(module, "write_file", counted(module.write_file))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("has_old", "is_after"),
+    [(True, True), (False, False), *in_soak([(True, False), (False, True)])],
+)
+def test_killed_at_any_step_old_or_new_stands_and_a_retry_commits_once(
+    catalog, monkeypatch, has_old, is_after
+):
+    if has_old:
+        put(written(100))
+    seen = set()
+    for step in range(20):
+        if not has_old and step:
+            catalog.purge_table(NAME)
+        work = written(step + 1)
+        before = version_of(catalog) if has_old else 0
+        is_over = False
+        with killed_at(monkeypatch, step, is_after):
+            try:
+                put(work)
+                is_over = True
+            except Killed:
+                pass
+        is_published = published(OUT, work.token)
+        if has_old or is_published:
+            assert version_of(catalog) == (step + 1 if is_published else before)
+        seen.add(is_published)
+        put(work)
+        token = work.token
+        work.remove()
+        assert version_of(catalog) == step + 1
+        table = catalog.load_table(NAME)
+        mine = [s for s in table.snapshots() if s.summary["mondrian_ops.token"] == token]
+        assert len(mine) == 1
+        assert left_of(catalog)[0] == {"main"}
+        if is_over:
+            break
+    else:
+        pytest.fail("never ran to its end")
+    assert step > 4
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+def test_who_removes_working_files_leaves_what_is_published_alone(
+    catalog, monkeypatch, is_published
+):
+    """The process was killed before or after the commit; a sweep or a teardown comes."""
+    put(written(1))
+    work = written(2)
+    stage(work)
+    commits = Table._do_commit
+
+    def killed(*args: Any) -> None:
+        if is_published:
+            commits(*args)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_do_commit", killed)
+        with pytest.raises(Killed):
+            publish(work.staging, OUT, work.token)
+    WorkDir(work.root).remove()
+    assert version_of(catalog) == (2 if is_published else 1)
+    assert left_of(catalog)[0] == {"main"}
+    assert (work._attempt in left_of(catalog)[1]) == is_published
+
+
+def test_a_later_attempt_at_a_run_removes_the_branch_of_the_one_before(catalog):
+    put(written(1))
+    work = written(2)
+    stage(work)
+    late = WorkDir.attach(work.root)
+    work.create()
+    assert left_of(catalog)[0] == {"main"}
+    with pytest.raises(StorageError, match="later attempt"):
+        late.check_attempt()
+    with pytest.raises(StorageError, match=r"vanished|removed the branch"):
+        publish(late.staging, OUT, late._attempt)
+    assert version_of(catalog) == 1
+
+
+def test_files_of_attempts_whose_working_files_are_gone_are_removed_no_others(catalog, monkeypatch):
+    put(one := written(1))
+    dead, begun, alive = written(2), written(3), written(4)
+    stage(dead)
+    stage(alive)
+    with monkeypatch.context() as patched:  # the catalog is away
+        patched.setattr(WorkDir, "_withdraw_from_table", lambda *_: None)
+        for work in (one, dead, begun):
+            work.remove()
+    assert len(left_of(catalog)[0]) == 3
+    check_output("in.parquet", OUT)
+    refs, names = left_of(catalog)
+    assert refs == {"main", f"mondrian_ops-{alive.token}"}
+    assert {name for name in names if "." not in name} == {one._attempt, alive.token}
+    put(alive)
+    assert version_of(catalog) == 4
+
+
+def test_a_commit_that_another_one_forestalled_is_tried_again_as_long_as_main_allows(
+    catalog, monkeypatch
+):
+    put(written(1))
+    work = written(2)
+    stage(work)
+    real, asked = Table._do_commit, []
+
+    def meanwhile(table: Table, *args: Any) -> None:
+        with monkeypatch.context() as inner:
+            inner.setattr(Table, "_do_commit", real)
+            if len(asked) < 3:
+                with catalog.load_table(NAME).transaction() as transaction:
+                    transaction.set_properties(number=str(len(asked)))
+                raise CommitFailedException("forestalled")
+            real(table, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_do_commit", meanwhile)
+        publish(work.staging, OUT, work.token, lambda: asked.append(1))
+    assert len(asked) == 3  # once before anything is copied
+    assert version_of(catalog) == 2
+    work = written(3)
+    stage(work)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            Table, "_do_commit", lambda *_: (_ for _ in ()).throw(CommitFailedException)
+        )
+        with pytest.raises(OSError, match="others commit to the table all the time; run again"):
+            publish(work.staging, OUT, work.token)
+    put(work)
+    assert version_of(catalog) == 3
+
+
+def test_a_part_that_a_commit_lost_is_noticed_by_the_audit(catalog, monkeypatch):
+    from mondrian_ops.publish import iceberg_snapshot
+
+    put(written(1))
+    work = written(2)
+    real = iceberg_snapshot._new_files
+    with monkeypatch.context() as patched:
+        patched.setattr(iceberg_snapshot, "_new_files", lambda *args: real(*args)[1:])
+        with pytest.raises(StorageError, match=r"1 of its data files are not those .* written"):
+            stage(work)
+    assert left_of(catalog)[0] == {"main"}
+    assert version_of(catalog) == 1
+    put(work)
+    assert version_of(catalog) == 2
+
+
+def test_other_values_by_a_name_mapping_of_others_are_noticed_by_the_audit(catalog):
+    ten = pa.array(range(10))
+    columns = {"a": ten, "b": pa.array([0] * 10)}
+    swapped = '[{"names": ["a"], "field-id": 2}, {"names": ["b"], "field-id": 1}]'
+    properties = {"schema.name-mapping.default": swapped}
+    catalog.create_table(NAME, pa.table(columns).schema, properties=properties)
+    with pytest.raises(StorageError, match="the column 'a' has other values than were written"):
+        stage(written(1, with_columns(**columns)))
+    assert catalog.load_table(NAME).refs() == {}
+
+
+def with_columns(**columns: pa.Array) -> Callable[..., pa.Table]:
+    return lambda version, part: pa.table(columns)
+
+
+def test_columns_come_and_go_with_the_releases_and_earlier_ones_keep_theirs(catalog):
+    ten = pa.array(range(10), pa.int32())
+    made = [
+        {"a": ten, "b": ten},
+        {"b": ten.cast(pa.int64()), "c": ten.cast(pa.string())},
+        {"a": ten},
+        {"a": ten, "b": ten, "c": ten.cast(pa.string())},
+    ]
+    numbers = []
+    for version, columns in enumerate(made):
+        work = written(version, with_columns(**columns))
+        stage(work)
+        before = catalog.load_table(NAME).schema().column_names
+        assert before == (list(made[version - 1]) if version else list(columns))
+        publish(work.staging, OUT, work.token)
+        work.remove()
+        numbers.append(catalog.load_table(NAME).current_snapshot().snapshot_id)
+    table = catalog.load_table(NAME)
+    assert sorted(table.schema().column_names) == ["a", "b", "c"]
+    for number, columns in zip(numbers, made, strict=True):
+        rows = table.scan(snapshot_id=number).to_arrow()
+        assert set(rows.column_names) == set(columns)
+        for name, values in columns.items():
+            assert rows[name].to_pylist() == values.to_pylist() * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        (pa.array([1.5] * 10), "'version' of the release is of type double"),
+        (pa.array([1] * 10, pa.duration("s")), r"'version', for Iceberg has no type duration\[s\]"),
+        (pa.array([1] * 10, pa.timestamp("ns")), "Iceberg has no type timestamp"),
+        (pa.array([1] * 10, pa.timestamp("us", "Europe/Berlin")), "convert it in the input"),
+        (pa.nulls(10), "Iceberg has no type null"),
+    ],
+)
+def test_a_type_that_the_table_cannot_have_is_refused_and_leaves_the_table(catalog, values, named):
+    put(written(1))
+    schema = catalog.load_table(NAME).metadata.schemas
+    work = written(2, with_columns(version=values))
+    with pytest.raises(StorageError, match=named):
+        stage(work)
+    work.remove()
+    assert version_of(catalog) == 1
+    assert catalog.load_table(NAME).metadata.schemas == schema
+    assert len(left_of(catalog)[1]) == 1 + 1  # the working files of the first are there still
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1] * 10, pa.int8()),
+        pa.array([1] * 10, pa.timestamp("us", "UTC")),
+        pa.array([1] * 10, pa.timestamp("ms")),
+        pa.array([b"1"] * 10),
+        pa.array([True, None] * 5),
+        pa.array([1] * 10).cast(pa.decimal128(22, 2)),
+        pa.array([1] * 10, pa.date32()),
+        pa.array([1.5] * 10, pa.float32()),
+        pa.array(["a", None] * 5).dictionary_encode(),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_each_type_of_a_release_is_read_from_the_table_as_it_was_written(catalog, values):
+    put(written(1, with_columns(value=values)))
+    read = catalog.load_table(NAME).scan().to_arrow()["value"]
+    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    assert read.cast(plain.type).to_pylist() == plain.to_pylist() * 2
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+def test_what_is_not_published_leaves_nothing_in_a_table_of_ones_own_or_of_others(
+    catalog, has_table
+):
+    if has_table:
+        catalog.create_table(NAME, rows_of_version(0).schema, properties={"theirs": "yes"})
+    work = written(1)
+    stage(work)
+    assert catalog.load_table(NAME).current_snapshot() is None
+    folder = Path(catalog.load_table(NAME).location().removeprefix("file://"))
+    work.remove()
+    files = [path.name for path in folder.rglob("*") if path.is_file()]
+    if has_table:
+        assert catalog.load_table(NAME).properties["theirs"] == "yes"
+        assert all(name.endswith("metadata.json") for name in files)
+    else:
+        assert files == []
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(NAME)
+
+
+def test_the_settings_of_main_and_of_the_table_stay(catalog):
+    schema = rows_of_version(0).schema
+    table = catalog.create_table(NAME, schema, properties={"comment": "theirs"})
+    put(written(1))
+    table.refresh()
+    number = table.current_snapshot().snapshot_id
+    with table.manage_snapshots() as manage:
+        manage.create_branch(number, "main", max_ref_age_ms=5_000, min_snapshots_to_keep=3)
+    put(written(2))
+    main = catalog.load_table(NAME).refs()["main"]
+    assert (main.max_ref_age_ms, main.min_snapshots_to_keep) == (5_000, 3)
+    assert catalog.load_table(NAME).properties["comment"] == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("location", "folder"),
+    [
+        ("file:///srv/lake/t", "/srv/lake/t/_mondrian_ops"),
+        ("file:/srv/lake/t/", "/srv/lake/t/_mondrian_ops"),
+        ("/srv/lake/t", "/srv/lake/t/_mondrian_ops"),
+        ("s3a://bucket/t", "s3://bucket/t/_mondrian_ops"),
+        ("s3n://bucket/t", "s3://bucket/t/_mondrian_ops"),
+        ("s3://bucket/t", "s3://bucket/t/_mondrian_ops"),
+        ("hdfs://namenode:8020/t", "hdfs://namenode:8020/t/_mondrian_ops"),
+        ("abfss://box@account.dfs.core.windows.net/t",) * 1
+        + ("abfss://box@account.dfs.core.windows.net/t/_mondrian_ops",),
+    ],
+)
+def test_the_location_of_a_table_is_one_of_a_store(location, folder):
+    assert iceberg._folder(location) == folder
+
+
+def test_working_files_of_a_table_say_of_which(catalog):
+    from mondrian_ops.publish import is_work_path, output_of
+
+    work = work_path(OUT, "dag/run")
+    assert work.startswith(publication_of(OUT).above("iceberg://lake/clinic.r"))
+    assert output_of(work) == OUT
+    assert is_work_path(work, "dag/run")
+    assert not is_work_path(work, "dag/other")
