@@ -6,7 +6,7 @@ What then stands is exactly the release of an undisturbed run; until then it is 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -16,6 +16,12 @@ from faults.run_harness import STEPS, Harness
 
 DISTURBED = (0, 1, 3, 4)
 """Steps; the second fragment is as the first."""
+
+STRUCK = [
+    pytest.param(("killed after",), id="killed"),
+    pytest.param(("EIO", *STOPS), id="failed or stopped", marks=pytest.mark.servers),
+]
+"""What strikes at the points of a step, in turn."""
 
 
 def disturb(harness: Harness, step: int, fault: Fault) -> None:
@@ -78,15 +84,13 @@ def is_before_its_files(stopped: Ended, step: int) -> bool:
     return step == 0 and "rename attempt 1" not in stopped.passed
 
 
-def some(harness: Harness, step: int) -> Iterator[Fault]:
-    """Of each operation on each kind of file the last call; a kill, and an error or a stop."""
+def some(harness: Harness, step: int, kinds: Sequence[str]) -> Iterator[Fault]:
+    """Of each operation on each kind of file the last call, and one kind of fault in turn."""
     last: dict[str, str] = {}
     for point in harness.passed[step]:
         last[point.rpartition(" ")[0]] = point
-    others = itertools.cycle(["EIO", *STOPS])
-    for point in last.values():
-        if not point.startswith("stat"):
-            yield from (Fault(point, "killed after"), Fault(point, next(others)))
+    points = [point for point in last.values() if not point.startswith("stat")]
+    yield from map(Fault, points, itertools.cycle(kinds))
 
 
 def every(harness: Harness, step: int) -> Iterator[Fault]:
@@ -116,14 +120,20 @@ def disturb_all(harness: Harness, step: int, faults: Iterator[Fault]) -> None:
         for step in DISTURBED
     ],
 )
-def test_a_step_disturbed_anywhere_is_made_good(scattered: Harness, step: int) -> None:
-    disturb_all(scattered, step, some(scattered, step))
+@pytest.mark.parametrize("kinds", STRUCK)
+def test_a_step_disturbed_anywhere_is_made_good(
+    scattered: Harness, step: int, kinds: Sequence[str]
+) -> None:
+    disturb_all(scattered, step, some(scattered, step, kinds))
 
 
 @pytest.mark.servers
-def test_a_first_publication_disturbed_anywhere_is_made_good(pushed_down: Harness) -> None:
+@pytest.mark.parametrize("kinds", STRUCK)
+def test_a_first_publication_disturbed_anywhere_is_made_good(
+    pushed_down: Harness, kinds: Sequence[str]
+) -> None:
     """Nothing that could be taken for a release stands before the whole one does."""
-    disturb_all(pushed_down, 3, some(pushed_down, 3))
+    disturb_all(pushed_down, 3, some(pushed_down, 3, kinds))
 
 
 @pytest.mark.soak
