@@ -87,7 +87,7 @@ PROFILE := fast
 PYTEST = $(RUN) -m pytest $(DEALT) --hypothesis-profile=$(PROFILE)
 
 .PHONY: test
-test: install $(DEVELOPING) ## Test all that needs no server, and a run in a real Airflow: 6 minutes
+test: install $(DEVELOPING) ## Test all that needs no server, and a run by `airflow dags test`: 5 minutes
 	@$(PYTEST) -m "not servers" --ignore tests/servers --ignore tests/soak $(ARGS)
 
 .PHONY: test-servers

@@ -1,9 +1,9 @@
 """The main job, README's DAG and a foreign DAG in a real Airflow, from the trigger to the release.
 
-The two DAGs, and what is cleared, run with the tests of servers, for the sake of the time that
-the others take.
-Scheduler, DAG processor, API server, LocalExecutor, SQLite; `tests/servers/airflow` has the rest.
-They start from `/`, with the wheel and what `init` copies: none of them sees the checkout.
+`airflow dags test` runs the main job in one process. Scheduler, DAG processor, API server,
+LocalExecutor, SQLite run with the tests of servers, for the sake of the minute that they take;
+`tests/servers/airflow` has the rest. They start from `/`, with the wheel and what `init` copies:
+none of them sees the checkout.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,21 +28,45 @@ pytestmark = pytest.mark.airflow
 
 
 @pytest.fixture(scope="module")
-def own_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """A project with README's DAG and that of ``examples`` among its own; its Airflow on SQLite."""
-    folder = tmp_path_factory.mktemp("airflow")
-    root = folder / "project"
-    settings = installed(built(tmp_path_factory), folder / "site")
-    called(Path("/"), "-S", "-m", "mondrian_ops", "init", str(root), **settings)
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings by which a Python finds the wheel, and no checkout."""
+    return installed(built(tmp_path_factory), tmp_path_factory.mktemp("wheel") / "site")
+
+
+def begun(root: Path, wheel: dict[str, str]) -> Project:
+    """A project, with an Airflow on SQLite that does not run yet."""
+    called(Path("/"), "-S", "-m", "mondrian_ops", "init", str(root), **wheel)
+    settings = {**wheel, "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins")}
+    return Project(root, airflow_of(root, "", settings, folder=Path("/")))
+
+
+@pytest.fixture(scope="module")
+def own_project(
+    tmp_path_factory: pytest.TempPathFactory, wheel: dict[str, str]
+) -> Iterator[Project]:
+    """A project with README's DAG and that of ``examples`` among its own; its Airflow runs."""
+    root = tmp_path_factory.mktemp("airflow") / "project"
+    project = begun(root, wheel)
     shutil.copy(CHECKOUT / "examples" / "dags" / "customers.py", root / "dags")
     readme = (CHECKOUT / "README.md").read_text("utf-8")
     (shown,) = re.findall(r"```python\n(from airflow.*?)```", readme, re.DOTALL)
     (root / "dags" / "readme.py").write_text(shown)
-    settings["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(root / "plugins")
-    with airflow_of(root, "", settings, folder=Path("/")) as airflow:
-        yield Project(root, airflow)
+    with project.airflow:
+        yield project
 
 
+def test_the_main_job_runs_in_one_process(tmp_path: Path, wheel: dict[str, str]) -> None:
+    project = begun(tmp_path / "project", wheel)
+    airflow = project.airflow
+    airflow.home.mkdir()
+    airflow.migrate()
+    conf = json.dumps(main_job(project))
+    printed = airflow.command("dags", "test", "mondrian_anonymize", "--conf", conf)
+    assert "state=success" in printed
+    check_main_release(project)
+
+
+@pytest.mark.servers
 def test_it_runs_on_the_wheel(own_project: Project) -> None:
     (ours,) = (
         plugin
@@ -51,12 +76,9 @@ def test_it_runs_on_the_wheel(own_project: Project) -> None:
     assert ours["source"].startswith("mondrian-ops==")
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
-    ("dag_id", "output"),
-    [
-        ("mondrian_anonymize", "people"),
-        pytest.param("visits", "visits", marks=pytest.mark.servers),
-    ],
+    ("dag_id", "output"), [("mondrian_anonymize", "people"), ("visits", "visits")]
 )
 def test_the_form_s_defaults_and_the_readme_s_dag_run(
     own_project: Project, dag_id: str, output: str
@@ -70,9 +92,16 @@ def test_the_form_s_defaults_and_the_readme_s_dag_run(
 def main_run(own_project: Project) -> str:
     """The run of the main job, which is over."""
     airflow = own_project.airflow
+    run_id = airflow.trigger("mondrian_anonymize", main_job(own_project))
+    assert airflow.finish("mondrian_anonymize", run_id) == "success"
+    return run_id
+
+
+def main_job(project: Project) -> dict[str, Any]:
+    """The main job, as the trigger form gives it."""
     job = {
-        "input": str(source_of(own_project)),
-        "output": str(release_of(own_project)),
+        "input": str(source_of(project)),
+        "output": str(release_of(project)),
         "k": 5,
         "l": 2,
         "identifiers": ["name"],
@@ -80,9 +109,7 @@ def main_run(own_project: Project) -> str:
         "sensitive": ["diagnosis"],
         "overlap": "refuse",
     }
-    run_id = airflow.trigger("mondrian_anonymize", form(job))
-    assert airflow.finish("mondrian_anonymize", run_id) == "success"
-    return run_id
+    return form(job)
 
 
 def source_of(project: Project) -> Path:
@@ -93,22 +120,28 @@ def release_of(project: Project) -> Path:
     return project.root / "out" / "main" / "release"
 
 
+@pytest.mark.servers
 def test_the_main_job_runs_from_the_form_to_the_release(
     own_project: Project, main_run: str
 ) -> None:
-    release = release_of(own_project)
     assert states(own_project.airflow.tasks("mondrian_anonymize", main_run)) == {
         ("partition", "success"): 1,
         ("anonymize_fragment", "success"): 3,
         ("wrap_up", "success"): 1,
         ("clean_up", "success"): 1,
     }
+    check_main_release(own_project)
+
+
+def check_main_release(project: Project) -> None:
+    """It lies alone in its folder, keeps k and l, and tells the truth about the people."""
+    release = release_of(project)
     assert [path.name for path in release.parent.iterdir()] == ["release"]
     report = json.loads((release / "_report.json").read_text())
     assert report["verification"]["passed"] is True
     assert report["overlap"]["people_by"] == ["name"]
     assert report["overlap"]["people"] > 0
-    people = pd.read_csv(source_of(own_project), dtype=str, keep_default_na=False)
+    people = pd.read_csv(source_of(project), dtype=str, keep_default_na=False)
     published = pd.concat(map(pd.read_parquet, release.glob("part-*.parquet"))).fillna("")
     names = [listed.partition("=")[0] for listed in QUASI_IDENTIFIERS]
     assert sorted(published.columns) == sorted([*names, "diagnosis"])
