@@ -248,8 +248,10 @@ class Session:
 
     def _pass_unchanged(self, target: Target) -> None:
         every = self._callers(target, range(len(target.source)))
-        if killer(target, target.source, every) is not None:
-            raise pytest.UsageError(f"{target.name}: its tests fail without any mutant")
+        by = killer(target, target.source, every)
+        if by is not None:
+            which = [*every][by].nodeid if by >= 0 else "a test that does not end"
+            raise pytest.UsageError(f"{target.name}: {which} fails without any mutant")
 
     def _callers(self, target: Target, lines: Iterable[int]) -> dict[pytest.Item, float]:
         """The tests that call a function which begins in one of the lines, with their CPU seconds.

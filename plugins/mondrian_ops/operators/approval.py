@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from mondrian_ops.errors import ApprovalError, MondrianOpsError, StorageError
 from mondrian_ops.operators import questions
 from mondrian_ops.operators.airflow_record import Answer
+from mondrian_ops.operators.release_records import map_index_of
 from mondrian_ops.report.outcome import MAX_WHY, decided
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ class Parked(NamedTuple):
         """The release in these working files. Raises StorageError if there are none."""
         from mondrian_ops.publish import WorkDir
 
-        index = context["ti"].map_index
-        return cls(job.to_dict(), work, WorkDir(work).token, seal, -1 if index is None else index)
+        return cls(job.to_dict(), work, WorkDir(work).token, seal, map_index_of(context))
 
     @classmethod
     def left_in(cls, work: str) -> Parked | None:

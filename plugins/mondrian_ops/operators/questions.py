@@ -37,7 +37,7 @@ def open_question(context: Context, release: Mapping[str, Any], question: str) -
     from mondrian_ops.catalogue.approvals import Asked, Instance
 
     run, instance = context["dag_run"], context["ti"]
-    index = -1 if instance.map_index is None else instance.map_index
+    index = release_records.map_index_of(context)
     names = Instance(run.dag_id, run.run_id, instance.task_id, index)
     asked = Asked(names, json.loads(json.dumps(release)), question)
     _keep(context, asked)

@@ -270,7 +270,7 @@ def _entry(context: Context, job: Job | object, map_index: int | None = None) ->
     """An entry with what is known of a release before it is made."""
     run, instance = context["dag_run"], context["ti"]
     if map_index is None:
-        map_index = _map_index(context)
+        map_index = map_index_of(context)
     return {
         "id": _id_in(context, map_index),
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -310,10 +310,11 @@ def _about(job: Job | object) -> dict[str, Any]:
 def _id_in(context: Context, map_index: int | None = None) -> str:
     run, instance = context["dag_run"], context["ti"]
     group = instance.task_id.rpartition(".")[0]
-    index = _map_index(context) if map_index is None else map_index
+    index = map_index_of(context) if map_index is None else map_index
     return release_id(run.dag_id, run.run_id, group, index)
 
 
-def _map_index(context: Context) -> int:
+def map_index_of(context: Context) -> int:
+    """The task's map index; -1 if it is not mapped."""
     index = context["ti"].map_index
     return -1 if index is None else index
