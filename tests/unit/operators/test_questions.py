@@ -60,3 +60,12 @@ def test_a_decision_stays_when_it_is_used(context):
     used = questions.note(context, decided, approvals.USED)
     assert used.decision == ("approved", "ada")
     assert questions.last(context) == used
+
+
+def test_a_catalogue_that_cannot_be_used_does_not_keep_a_run_from_ending(
+    context, monkeypatch, tmp_path, caplog
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "no.db"))
+    questions.close(context, -1)
+    assert "the question stays open: " in caplog.text
