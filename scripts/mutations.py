@@ -146,9 +146,9 @@ def _around(line: int, bodies: list[tuple[str, int, int, int]]) -> tuple[str, ra
 
 class _Executed(ast.NodeTransformer):
     """Without annotations and imports for them, which nothing evaluates, ways to pass arguments,
-    and zip's ``strict``.
+    zip's ``strict`` and a dataclass's ``slots``.
 
-    What that asserts always holds: without it the same is executed.
+    What those say always holds: without them the same is executed.
     """
 
     def visit_If(self, node: ast.If) -> ast.AST:
@@ -158,7 +158,7 @@ class _Executed(ast.NodeTransformer):
         return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        if node.arg == "strict":
+        if node.arg in ("strict", "slots"):
             node.value = ast.Constant(True)
         self.generic_visit(node)
         return node

@@ -44,6 +44,8 @@ def test_small_and_uneven_nights_lose_no_row(tmp_path: Path) -> None:
         assert night["night"] == number
         shown = [rows["waiting"], rows["waited"], *(count for _, count in night["waiting"])]
         assert not [count for count in shown if 0 < count < 5]
+        for which in ("waiting", "waited"):  # nothing is left that a difference would tell
+            assert sum(count for _, count in night[which]) == rows[which]
         assert rows["input"] + rows["waited"] == rows["published"] + rows["waiting"]
         assert all(number - origin < 3 for origin, _ in night["waiting"])  # none is overdue
     for day in range(1, 7):

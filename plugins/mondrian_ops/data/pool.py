@@ -6,6 +6,8 @@ hidden columns are in working files and in the files of waiting rows only; they 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 NIGHT = "mondrian_ops_night"
 """int32: the number of the night in which the row first came."""
 
@@ -21,3 +23,21 @@ def as_shown(waits: int, k: int) -> int:
     Who knows who was delivered would learn from a small one who had no company.
     """
     return waits if waits >= k else k * (2 * waits >= k)
+
+
+def shown_by_night(waits: Iterable[Sequence[int]], k: int) -> list[list[int]]:
+    """Pairs of a night and the number of its rows that wait, as a report shows them.
+
+    Nights with fewer than k rows are told with the next, or else with those before: if they were
+    rounded, they would be what is left of all rows. ``waits``: such pairs, the oldest night first.
+    """
+    shown: list[list[int]] = []
+    for origin, rows in waits:
+        if shown and shown[-1][1] < k:
+            shown[-1][1] += rows
+        else:
+            shown.append([origin, rows])
+    if len(shown) > 1 and shown[-1][1] < k:
+        _, rows = shown.pop()
+        shown[-1][1] += rows
+    return [[origin, as_shown(rows, k)] for origin, rows in shown]

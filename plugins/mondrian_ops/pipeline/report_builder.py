@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mondrian_ops import report as reports
 from mondrian_ops import stores
-from mondrian_ops.data.pool import as_shown
+from mondrian_ops.data.pool import as_shown, shown_by_night
 from mondrian_ops.engines.handover import Recounted, RunState, SeriesNight, Summary
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
@@ -191,16 +191,13 @@ def _night(
     k: int,
 ) -> dict[str, Any]:
     """The entry of a report for its night in a series."""
-    waited, waits = (
-        [[origin, as_shown(rows, k)] for origin, rows in pairs] for pairs in (night.waited, waiting)
-    )
     shared = {} if boundaries is None else {"boundaries": _shared(boundaries)}
     return {
         "name": stores.shown(night.series),
         "night": night.number,
         **shared,
-        "waited": waited,
-        "waiting": waits,
+        "waited": shown_by_night(night.waited, k),
+        "waiting": shown_by_night(waiting, k),
     }
 
 

@@ -107,7 +107,8 @@ class SeriesNight:
     """The ``night`` of a series, numbered from 1.
 
     ``waited`` and ``waiting`` are pairs of a night and the number of its rows that had waited for
-    this night, or wait after it, the oldest night first.
+    this night, or wait after it, the oldest night first; nights of fewer than k rows are counted
+    with the next.
     """
 
     name: str
