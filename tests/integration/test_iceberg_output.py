@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from mondrian_ops import pipeline, publish, read_release, stores
 from mondrian_ops.errors import ApprovalError, InputError, JobError, PrivacyError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import Approval
+from mondrian_ops.publish import workdir
 from mondrian_ops.stores import AccessPolicy, load_job, use_policy
 
 OUT = "iceberg://lake/clinic.released"
@@ -310,6 +313,46 @@ def test_the_nights_of_a_series_are_tables_with_a_date(catalog, tmp_path):
         assert table.scan().to_arrow().num_rows == report["rows"]["published"]
     with pytest.raises(StorageError, match="is in the series already"):
         pipeline.run(job(tmp_path, output, **options))
+
+
+def test_a_series_that_follows_its_people_is_attacked_from_its_tables(catalog, tmp_path):
+    options = {
+        "entity_id": "person",
+        "series": {"protect": "intersection", "unmatched": "suppress"},
+    }
+    for day, first in (("2026-11-01", 0), ("2026-11-02", 60)):
+        drop = tmp_path / f"{day}.parquet"
+        pq.write_table(people(first), drop)
+        asked = job(tmp_path, f"iceberg://lake/clinic.ill_{day}", input=str(drop), **options)
+        pipeline.run(asked)
+    found = pipeline.verify_series(asked, str(asked.output))
+    assert len(found["nights"]) == 2
+    assert not found["failures"]
+    pipeline.run(job(tmp_path, "iceberg://lake/clinic.others_2026-11-03"))
+    with pytest.raises(JobError, match="lies beside the nights of a series that protects"):
+        pipeline.run(job(tmp_path, "iceberg://lake/clinic.ill_2026-11-03"))
+
+
+def test_people_of_a_release_before_are_not_published_again_in_another_table(catalog, tmp_path):
+    options = {"entity_id": "person", "overlap": "refuse"}
+    pipeline.run(job(tmp_path, "iceberg://lake/clinic.one", **options))
+    with pytest.raises(PrivacyError, match=r"iceberg://lake/clinic\.one|released before"):
+        pipeline.run(job(tmp_path, "iceberg://lake/clinic.two", **options))
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("clinic.two")
+
+
+def test_a_sweep_finds_the_working_files_of_tables_by_the_folder_of_their_files(catalog, tmp_path):
+    work, summaries = begun(asked := job(tmp_path))
+    pipeline.check(asked, work=work, summaries=summaries)
+    publish.WorkDir(work).keep()
+    nothing = list(publish.sweep("iceberg://lake/clinic", timedelta(), lambda _: False))
+    assert nothing == []
+    os.close(workdir._HELD.pop(work))
+    (swept,) = publish.sweep(str(tmp_path), timedelta(), lambda _: False)
+    assert (swept.work, swept.state) == (work, "removed")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table(NAME)
 
 
 def test_a_release_that_waits_for_an_approval_waits_on_its_branch(catalog, tmp_path):

@@ -30,7 +30,7 @@ from mondrian_ops.pipeline.report_builder import Report
 from mondrian_ops.report.number_format import number, percent
 from mondrian_ops.report.outcome import now
 from mondrian_ops.stores.dataset_name import dataset_name
-from mondrian_ops.stores.store import store_of
+from mondrian_ops.stores.places import place_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -362,7 +362,7 @@ def _noted(job: Job, work: publish.WorkDir, connection: sa.Connection) -> Intent
     from mondrian_ops.catalogue import publication, sketches
 
     drop = work.read_json(_SKETCH)
-    output = store_of(str(job.output)).absolute(str(job.output))
+    output = place_of(str(job.output)).absolute(str(job.output))
     intention = publication.intend(
         connection, sketches.SCOPE, token=work.token, work=work.root, output=output, time=now()
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -256,6 +256,10 @@ def publish(
             publication.publish(staging, target, token, refuse_all, progress)
         except FileNotFoundError:
             raise _vanished(staging) from None
+        except MondrianOpsError:
+            with suppress(OSError):  # the error that led here matters more
+                publication.unstage(target, token)
+            raise
 
 
 def published(output: str, token: str) -> bool:

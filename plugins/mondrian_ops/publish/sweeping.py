@@ -13,10 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mondrian_ops.errors import MondrianOpsError
+from mondrian_ops.publish import table_folders
 from mondrian_ops.publish.work_paths import is_work_path
 from mondrian_ops.publish.workdir import Owner, WorkDir
 from mondrian_ops.stores.files import last_change
-from mondrian_ops.stores.locations import is_hidden, joined, shown
+from mondrian_ops.stores.locations import is_hidden, is_of_table, joined, shown
 from mondrian_ops.stores.private_folders import is_work_name
 from mondrian_ops.stores.store import store_of
 
@@ -78,15 +79,16 @@ def _judged(
 def directories_below(folder: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
     """The directories with wanted names at any depth below a folder.
 
-    Links are left out, and so is what lies in other hidden directories.
+    Links are left out, and so is what lies in other hidden directories than those of tables. Of a
+    catalog itself nothing is found: the files of its tables lie in a store.
     """
-    pending = [folder]
+    pending = [] if is_of_table(folder) else [folder]
     while pending:
         directory = pending.pop()
         for name in _directories_in(directory):
             if is_wanted(name):
                 yield joined(directory, name)
-            elif not is_hidden(name):
+            elif not is_hidden(name) or name == table_folders.FOLDER:
                 pending.append(joined(directory, name))
 
 

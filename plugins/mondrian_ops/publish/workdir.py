@@ -243,11 +243,14 @@ class WorkDir:
 
     def _withdraw(self) -> None:
         """Rename the release first, so that a stale attempt fails instead of publishing half."""
+        token = ""
         with suppress(FileNotFoundError, NotADirectoryError):
-            token = self._of_table and self.has_release and read_file(self.path(ATTEMPT)).decode()
+            if self._of_table and self.has_release:  # kept for a repair, perhaps
+                token = read_file(self.path(ATTEMPT)).decode("ascii")
+        with suppress(FileNotFoundError, NotADirectoryError):
             self._store.move(self.staging, f"{self.staging}.{uuid.uuid4().hex[:8]}")
-            if token:
-                self._withdraw_from_table(token)
+        if token:
+            self._withdraw_from_table(token)
 
     def _withdraw_from_table(self, token: str) -> None:
         """Remove what an attempt has left in its table, unless it is published.

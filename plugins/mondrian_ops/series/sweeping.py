@@ -36,8 +36,8 @@ def sweep(folder: str, keep: timedelta) -> Iterator[Swept]:
     """
     keep = max(keep, _AT_LEAST)
     for directory in directories_below(folder, WAITING.__eq__):
-        known = {_digest(name) for name in history.names()}
-        forgotten = {_digest(name): reason for name, reason in _forgotten()}
+        known = {waiting.name_of(name) for name in history.names()}
+        forgotten = {waiting.name_of(name): reason for name, reason in _forgotten()}
         needed = {file.rpartition("/")[2] for file in history.files()}
         for series in _each_in(directory):
             if isinstance(series, Swept):
@@ -66,10 +66,6 @@ def _each_in(directory: str) -> list[str | Swept]:
         return []
     except (OSError, MondrianOpsError) as error:
         return [Swept(directory, "failed", str(error))]
-
-
-def _digest(series: str) -> str:
-    return waiting.directory_of(series).rpartition("/")[2]
 
 
 def _forgotten() -> list[tuple[str, str]]:

@@ -36,9 +36,14 @@ def directory_of(series: str) -> str:
 
     That of a table is where the tables of its namespace lie.
     """
-    digest = hashlib.blake2b(series.encode(), key=catalogue.current().key, digest_size=12)
     above = publication_of(series).above(series.partition("*")[0])
-    return stores.joined(above, WAITING, digest.hexdigest())
+    return stores.joined(above, WAITING, name_of(series))
+
+
+def name_of(series: str) -> str:
+    """The name of the directory of a series."""
+    key = catalogue.current().key
+    return hashlib.blake2b(series.encode(), key=key, digest_size=12).hexdigest()
 
 
 def file_of(series: str, number: int, token: str) -> str:
