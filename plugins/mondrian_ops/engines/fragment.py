@@ -170,7 +170,8 @@ def _fetched(run: Run, fragment: Fragment) -> pa.Table:
     """The rows of a fragment: those scattered to it, or those that satisfy its condition."""
     leaves = run.state.leaves[fragment.id]
     if run.state.retrieval == "scatter":
-        return pa.concat_tables([publish.read_fragment(run.work, leaf) for leaf in leaves])
+        rows = pa.concat_tables([publish.read_fragment(run.work, leaf) for leaf in leaves])
+        return rows.combine_chunks()  # each step would look at each of many pieces
     source, reached = run.dataset.source, run.state.files
     parts = range(len(source.sizes))
     orders = run.anonymizer.orders

@@ -1,6 +1,8 @@
 /* Integers within a small range: which of them occur, how often, and what a table has for each. */
 #include "kernels.h"
 
+#include <string.h>
+
 /* Some values: their distances from the least one are below size. An entry of a table stands for
  * each distance; the one behind these, for missing values. */
 typedef struct {
@@ -88,10 +90,24 @@ ALWAYS_INLINE int mark(int64_t width, const small_range *of, uint8_t *occurs) {
   FOR_ENTRIES(width, occurs[entry] = 1);
 }
 
+/* As mark; values of a block add nothing where all of the range occurred before. */
+ALWAYS_INLINE int mark_blocks(int64_t width, const small_range *of, uint8_t *occurs) {
+  int is_full = 0;
+  for (int64_t start = 0; start < of->count; start += BLOCK) {
+    int64_t stop = of->count - start < BLOCK ? of->count : start + BLOCK;
+    if (!all_within(width, of, start, stop)) return MO_OUT_OF_BOUNDS;
+    if (is_full) continue;
+    for (int64_t i = start; i < stop; i++) occurs[distance(width, of->values, of->least, i)] = 1;
+    is_full = of->size <= BLOCK && !memchr(occurs, 0, (size_t)of->size);
+  }
+  return MO_DONE;
+}
+
 int mo_mark_values(const void *values, int64_t width, int64_t count, const uint8_t *valid,
                    int64_t first, uint64_t least, uint64_t size, uint8_t *occurs) {
   small_range of = {values, valid, first, count, least, size};
-  FOR_WIDTH(width, mark, &of, occurs)
+  if (valid) FOR_WIDTH(width, mark, &of, occurs)
+  FOR_WIDTH(width, mark_blocks, &of, occurs)
 }
 
 ALWAYS_INLINE int count_entries(int64_t width, const small_range *of, int64_t *rows) {
