@@ -34,6 +34,11 @@ class Source(NamedTuple):
     quasi_identifiers: Sequence[str]
     target: str
 
+    def described(self) -> dict[str, object]:
+        """As `use_peers.py` takes it."""
+        columns = [*self.quasi_identifiers, self.target]
+        return {"package": self.package, "item": self.item, "columns": columns}
+
 
 SOURCES = {
     "run": Source("openintro", "get_it_dunn_run", ("sex", "age", "city"), "race"),
@@ -118,15 +123,14 @@ class Peers:
         self.folder.mkdir(exist_ok=True)
         self._python = ROOT / ".venv-bench" / "bin" / "python"
 
-    def prepare(self) -> None:
-        """Install the programs, and write the tables."""
+    def prepare(self, tables: Mapping[str, Mapping[str, object]]) -> None:
+        """Install the programs, and write tables: by name, who ships each, and its columns."""
         if not self._python.exists():
             self._context.say("use: installing requirements-bench.txt")
             venv.create(self._python.parents[1], with_pip=True)
             pip = [str(self._python), "-m", "pip", "install", "--quiet", "-r"]
             subprocess.run([*pip, str(ROOT / "requirements-bench.txt")], check=True)
-        described = {name: each._asdict() for name, each in SOURCES.items()}
-        self._run("tables", str(self.folder), given=json.dumps(described))
+        self._run("tables", str(self.folder), given=json.dumps(tables))
 
     def path(self, name: str) -> Path:
         """The file of a table."""
@@ -156,7 +160,7 @@ class Peers:
 def tables(context: Context) -> Iterator[Table]:
     """The errors of counts, and how well models predict."""
     peers = Peers(context)
-    peers.prepare()
+    peers.prepare({name: each.described() for name, each in SOURCES.items()})
     yield _counts(context, peers)
 
 

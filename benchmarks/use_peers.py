@@ -20,11 +20,13 @@ _SUPPRESSED = 5  # percent of rows that anjana may leave out
 
 
 def tables(folder: str) -> None:
-    """Write each table as Parquet, without the rows that have missing values in its columns."""
+    """Write each table as Parquet: some columns without rows that have missing values, or all."""
     for name, spec in json.load(sys.stdin).items():
         frame = _frame(spec["package"], spec["item"])
-        columns = [*spec["quasi_identifiers"], spec["target"]]
-        frame = frame[columns].dropna().reset_index(drop=True)
+        if spec["columns"] is None:
+            frame.drop(columns="rownames").to_parquet(Path(folder) / f"{name}.parquet", index=False)
+            continue
+        frame = frame[spec["columns"]].dropna().reset_index(drop=True)
         whole = frame.select_dtypes("float").columns
         for column in whole:
             if (frame[column] == frame[column].round()).all():

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mondrian_ops.data.encoding import encode_ranks
+from mondrian_ops.data.encoding import as_array, encode_ranks
+from mondrian_ops.data.named_types import is_text
 from mondrian_ops.data.values import text_of
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.native.equal_rows import group_keys
@@ -34,9 +35,9 @@ _LOOKED_AT = 5_000
 class Column:
     """A column of the inspected rows.
 
-    ``codes`` (rows,): 0 for the missing value, 1, 2, … for the ``values``, which ascend.
-    ``counts`` (values + 1,): the rows of each code, and ``people`` the persons, who may have
-    several rows.
+    ``codes`` (rows,): 0 for the missing value, 1, 2, … for the ``values``, which
+    ascend unless they are texts. ``counts`` (values + 1,): the rows of each code, and ``people``
+    the persons, who may have several rows.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Column:
     @classmethod
     def of(cls, name: str, column: pa.ChunkedArray, type_: pa.DataType) -> Column:
         """A column in codes; Arrow has to be able to compare its values."""
-        codes, values = encode_ranks(column)
+        codes, values = _unsorted(column) if is_text(type_) else encode_ranks(column)
         counts = np.bincount(codes, minlength=len(values) + 1)
         return cls(name, type_, codes, values, counts, counts)
 
@@ -108,11 +109,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        kinds = pa.types
-        return bool(
-            kinds.is_string(self.type) or kinds.is_large_string(self.type)
-            or kinds.is_string_view(self.type)
-        )  # fmt: skip
+        return is_text(self.type)
 
     @property
     def is_moment(self) -> bool:
@@ -161,6 +158,12 @@ class Column:
     def matching(self, pattern: str) -> float:
         """The share of rows whose text is one of a pattern, in the syntax of RE2."""
         return self.share(pc.match_substring_regex(self.texts, f"^(?:{pattern})$"))
+
+
+def _unsorted(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+    """Codes and values in the order of the rows: many different texts take long to sort."""
+    encoded = as_array(column).dictionary_encode()
+    return pc.fill_null(pc.add(encoded.indices, 1), 0).to_numpy(), encoded.dictionary
 
 
 def separation(counts: Counts) -> float:

@@ -96,14 +96,18 @@ def _of_name(column: Column, kind: str | None) -> Proposal | None:
         return Proposal("identifier", "leads to a person")
     if _is_number_of_rows(column):
         return Proposal("identifier", "a number of its own for nearly every row")
-    secret = words & vocabulary.SECRET
+    secret = words & vocabulary.SECRET or _with_stem(words, vocabulary.SECRET_STEMS)
     if secret and not words & {"age", "date", "year", "yr"}:
         return _sensitive(column, min(secret))
-    known = words & vocabulary.KNOWN
+    known = words & vocabulary.KNOWN or _with_stem(words, vocabulary.KNOWN_STEMS)
     if known:
         reason = f"{min(known)}: others may know it"
         return Proposal("quasi_identifier", reason, generalization(column, kind))
     return None
+
+
+def _with_stem(words: set[str], stems: frozenset[str]) -> set[str]:
+    return {word for word in words if any(stem in word for stem in stems)}
 
 
 def _sensitive(column: Column, word: str) -> Proposal:

@@ -71,6 +71,15 @@ SECRET = _words(
 )
 """What people may keep to themselves."""
 
+KNOWN_STEMS = _words("marri marit educ ethnic employ occup birth nation resid since datetime")
+"""Parts of a word that say the same as a word of `KNOWN`."""
+
+SECRET_STEMS = _words(
+    "relig medic chronic diagnos psych hospital clinic incom incr salar crim offen arrest citation "
+    "search polit illness illday disab pregnan"
+)
+"""Parts of a word that say the same as a word of `SECRET`."""
+
 VALUES: Mapping[str, frozenset[str]] = {
     "sexes": _words("diverse f female m male man men other unknown woman women x"),
     "marital states": _words(
