@@ -4,8 +4,8 @@ The roles below were written by us before the proposals were looked at, by two q
 somebody else know it (then a quasi-identifier), and does the person keep it to themselves (then
 sensitive). Columns of which both answers are open, such as the minutes of an interview, are in no
 list and do not count. The words by which `inspect` knows columns were written with the first ten
-tables at hand. After a first look at the others, where 70 % were proposed alike, some parts of words
-were added, such as ``relig``.
+tables at hand. After a first look at the others, where 70 % were proposed alike, some parts of
+words were added, such as ``relig``.
 """
 
 from __future__ import annotations
