@@ -107,6 +107,8 @@ class Target:
     def __init__(self, module: ModuleType) -> None:
         self.name, self.file, self._all = module.__name__, str(module.__file__), vars(module)
         self.source = Path(self.file).read_text(encoding="utf-8")
+        *rooms, name = self.name.split(".")[1:]
+        self.tests = "/".join(["tests/unit", *rooms, f"test_{name}.py"])
         own = {
             id(value): name
             for name, value in self._all.items()
@@ -212,7 +214,6 @@ class Session:
                 self._called[code].add(item)
 
     def _test(self, target: Target) -> None:
-        every = range(len(target.source))
         self._pass_unchanged(target)
         listed = {key for key in equivalent() if key[0] == target.name}
         met: set[Key] = set()
@@ -227,7 +228,7 @@ class Session:
         for mutant in candidates:
             if functions and mutant.function not in functions:
                 continue
-            tests = self._callers(target, mutant.within or every)
+            tests = self._callers(target, mutant.within)
             by = killer(target, mutant.source, tests)
             key = (target.name, mutant.function, mutant.before, mutant.after)
             if by is not None:
@@ -247,19 +248,24 @@ class Session:
             self.wrong += 1
 
     def _pass_unchanged(self, target: Target) -> None:
-        every = self._callers(target, range(len(target.source)))
+        every = self._callers(target, None)
         by = killer(target, target.source, every)
         if by is not None:
             which = [*every][by].nodeid if by >= 0 else "a test that does not end"
             raise pytest.UsageError(f"{target.name}: {which} fails without any mutant")
 
-    def _callers(self, target: Target, lines: Iterable[int]) -> dict[pytest.Item, float]:
+    def _callers(self, target: Target, lines: Iterable[int] | None) -> dict[pytest.Item, float]:
         """The tests that call a function which begins in one of the lines, with their CPU seconds.
+
+        None: of any function, and the module's own tests.
 
         Fast tests, and those that have killed many mutants, come first.
         """
-        called = set().union(*(self._called.get((target.file, line), ()) for line in lines))
-        callers = filter(self._chosen[target.name].holds, called)
+        files = [(target.file, line) for line in lines or range(len(target.source))]
+        called = set().union(*(self._called.get(file, ()) for file in files))
+        callers = {*filter(self._chosen[target.name].holds, called)}
+        if lines is None:  # they may need no more of it than what its import makes
+            callers.update(item for item in self._took if item.nodeid.startswith(target.tests))
         ordered = sorted(callers, key=lambda item: self._took[item] / (1 + self._kills[item]))
         return {item: self._took[item] for item in ordered}
 

@@ -311,6 +311,29 @@ def test_a_wrong_policy_is_named(policies, message):
         Policies.read({"policies": policies})
 
 
+BOUNDS = [
+    ("min_k", 1, 2),
+    ("min_l", 1.5, 2),
+    ("max_c", 0, 0.5),
+    ("max_t", 0, 0.5),
+    ("max_t", 1.5, 1),
+    *((name, *each) for name in ("max_gcp", "max_risk") for each in ((-0.5, 0), (1.5, 1))),
+    *((name, -0.5, 0) for name in ("max_query_error", "max_suppressed")),
+]
+
+
+@pytest.mark.parametrize(("option", "wrong", "right"), BOUNDS)
+def test_a_policy_requires_what_a_job_can_ask(option, wrong, right):
+    """Less would be no floor, and what no job can ask would keep all from running."""
+    policy = {"name": "a", "inputs": ["/in"]}
+    if option == "max_c":
+        policy |= {"min_l": 2, "diversity": "recursive"}
+    with pytest.raises(JobError, match=rf"policies\[0\].{option}: "):
+        Policies.read({"policies": [{**policy, option: wrong}]})
+    (read,) = Policies.read({"policies": [{**policy, option: right}]}).policies
+    assert getattr(read, option) == right
+
+
 @pytest.mark.parametrize(
     "other",
     [
