@@ -61,6 +61,22 @@ def test_nobody_is_found_by_subtraction_and_without_it_many_are(tmp_path: Path) 
     assert subtracted["protect"] == 0
 
 
+@pytest.mark.soak
+def test_after_thirty_nights_nobody_is_certain_and_without_it_most_are(tmp_path: Path) -> None:
+    """The figures of docs/series.md for l = 3, which promise less than one in a hundred."""
+    people = replace(POPULATION, rows=5000, nights=30, leave=0.04, come=0.04, move=0.0, change=0.0)
+    certain = {}
+    for name, series in (("allow", PROTECTED), ("protect", BALANCED)):
+        town = town_of(tmp_path / name, series)
+        everybody: set[Any] = set()
+        for _, drop in nights(people):
+            town.run(drop)
+            everybody.update(drop["person"].to_pylist())
+        certain[name] = attacked(town)["subtracted"] / len(everybody)
+    assert certain["allow"] > 0.5
+    assert certain["protect"] <= 0.01
+
+
 def test_each_value_of_a_signature_is_as_frequent_in_a_class(tmp_path: Path) -> None:
     """With one signature in a class, as here, that can be seen from outside."""
     town = town_of(tmp_path, BALANCED)
