@@ -315,6 +315,27 @@ def test_nor_those_of_another_series(clinic: Clinic) -> None:
     assert not list((clinic.folder / "mine").glob("2025-*"))
 
 
+def test_what_another_series_keeps_of_its_nights_is_not_asked(clinic: Clinic) -> None:
+    """A later series has a night of the same number, under no policy."""
+    clinic.night("patients", 30)
+    clinic.decree(None, None)
+    clinic.night("visitors", 30, output=str(clinic.folder / "mine" / "2025-01-02"))
+    with pytest.raises(JobError, match="the policy 'patients' requires min_k: 50"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+    assert clinic.night("visitors", 100)["policies"] == ["patients"]
+
+
+def test_nor_weakened_where_older_rows_wait_whose_policies_are_genuine(clinic: Clinic) -> None:
+    clinic.night("visitors", 10)
+    clinic.night("patients", 30)
+    clinic.decree(None, None)
+    change("UPDATE night SET policies = replace(policies, '50', '2') WHERE number = 2")
+    with pytest.raises(StorageError, match="since 2025-01-02 whose policies do not carry"):
+        clinic.night("visitors", 100, **weaker())
+    assert clinic.published() == []
+
+
 def test_rows_without_a_policy_are_signed_too(clinic: Clinic) -> None:
     clinic.without_policies()
     clinic.night("patients", 30)

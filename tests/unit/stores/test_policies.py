@@ -11,9 +11,11 @@ import yaml
 
 from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.errors import HierarchyError, JobError, StorageError
+from mondrian_ops.inspection.inspector import inspect
 from mondrian_ops.job.policy import Arrival, Policy, Required
 from mondrian_ops.pipeline.checks import hierarchies_of
 from mondrian_ops.stores import load_job
+from mondrian_ops.stores.access_policy import AccessPolicy
 
 PATIENTS = {"name": "patients", "min_k": 4}
 
@@ -29,6 +31,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "landing" / "visitors" / "more").symlink_to(tmp_path / "landing" / "patients")
     decree(tmp_path, [{**PATIENTS, "inputs": [f"{tmp_path}/landing/patients"]}])
     yield tmp_path
+    stores.use_policy(None)
     stores.use_policies(None)
 
 
@@ -159,6 +162,20 @@ def test_figures_need_no_floor_but_a_policy(home):
     decree(home, [], unmatched="refuse")
     with pytest.raises(JobError, match="no policy matches"):
         publish.check_job(job(home), publishes=False)
+
+
+def test_who_only_looks_at_an_input_is_held_to_where_it_lies(home):
+    visitors, patients = f"{home}/landing/visitors", f"{home}/landing/patients"
+    with pytest.raises(JobError, match="leads to a location of a policy"):
+        inspect(visitors)
+    decree(home, [], unmatched="refuse")
+    with pytest.raises(JobError, match="no policy matches"):
+        inspect(patients)
+    stores.use_policies(None)
+    assert inspect(patients).rows == 4
+    stores.use_policy(AccessPolicy(inputs=(visitors,)))
+    with pytest.raises(JobError, match=r"/landing/patients is not allowed here"):
+        inspect(patients)
 
 
 def test_a_policy_s_approval_is_the_job_s(home):
