@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.encoding import as_array, encode_ranks, indexed, value_type
 from mondrian_ops.data.finding import Finding
 from mondrian_ops.data.persons import LeafPersons, digests
+from mondrian_ops.data.profile import Profile
 from mondrian_ops.job.job import Job
 from mondrian_ops.late_methods import dataclass
 
@@ -302,10 +303,12 @@ def confirmed(survey: Survey, followed: Mapping[str, Followed], by_person: bool)
     return [by_pair[pair] for pair in sorted(by_pair)]
 
 
-def shown_in_sets(rare: Mapping[str, float], k: int) -> list[Finding]:
-    """The quasi-identifiers whose sets show values that few have, by `profile.Profile.rare`."""
+def shown_in_sets(profile: Profile, k: int) -> list[Finding]:
+    """The quasi-identifiers whose sets show values that few have."""
     return [
-        Finding(name, "set", share, fewer_than=k) for name, share in rare.items() if share >= RARE
+        Finding(name, "set", share, fewer_than=k)
+        for name, share in profile.rare.items()
+        if share >= RARE and name not in profile.prefixes
     ]
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 
 from mondrian_ops.data.encoding import value_type
+from mondrian_ops.data.named_types import is_text
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+
+MOSTLY_RARE = 0.5
+"""The share of rows with rare values from which on texts are prefixes unless the job says set."""
 
 
 def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     """The generalization of a quasi-identifier, by the column's type where the job names none.
 
-    Raises JobError where the type cannot be generalized so.
+    Of texts the values decide, too: see `profile.Profile.resolved`. Raises JobError where the type
+    cannot be generalized so.
     """
     type_ = value_type(type_)
     binary = pa.types.is_integer(type_) or pa.types.is_floating(type_)
@@ -32,7 +37,7 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
             f"{where} cannot be generalized; flatten it, or make it text, a number or a decimal128"
         )
     how = quasi.generalization or ("interval" if ordered else "set")
-    if quasi.order is not None and not _is_text(type_):
+    if quasi.order is not None and not is_text(type_):
         raise JobError(f"{where} cannot use order, which is for text; say types: text")
     if how == "interval" and not ordered and quasi.order is None:
         raise JobError(
@@ -51,13 +56,6 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     return how
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    kinds = pa.types
-    return bool(
-        kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_)
-    )
-
-
 def _check_ladder(
     quasi: QuasiIdentifier, where: str, *, number: bool, has_days: bool, ordered: bool
 ) -> None:
@@ -74,3 +72,12 @@ def _check_ladder(
         raise JobError(f"{where} cannot use {quasi.steps}, which needs dates or timestamps")
     if kind in ("icd10", "postal", "ip") and ordered:
         raise JobError(f"{where} cannot use {kind}, which needs text; say types: text")
+
+
+def published_as_prefixes(name: str, rare: float) -> str:
+    """A note on a column whose values decided that it is published as prefixes."""
+    return (
+        f"column {name!r}: {100 * rare:.0f} % of the rows have values that fewer than k have, "
+        "which sets would show word for word, so it is published as prefixes; name its "
+        "generalization to have another one"
+    )

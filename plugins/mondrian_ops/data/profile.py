@@ -6,8 +6,7 @@ Each fragment is anonymized alone, but losses and criteria are measured on the w
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -16,7 +15,6 @@ import pyarrow.compute as pc
 
 from mondrian_ops.data.combinations import Combinations, CombinationTally
 from mondrian_ops.data.encoding import (
-    Column,
     Indexed,
     as_array,
     encode_known,
@@ -24,13 +22,26 @@ from mondrian_ops.data.encoding import (
     positions,
     value_type,
 )
-from mondrian_ops.data.generalizations import generalization_of
+from mondrian_ops.data.generalizations import (
+    MOSTLY_RARE,
+    generalization_of,
+    published_as_prefixes,
+)
 from mondrian_ops.data.hierarchy import Hierarchy
+from mondrian_ops.data.named_types import is_text
 from mondrian_ops.data.near_values import near_ends
+from mondrian_ops.data.persons_per_value import PersonsPerValue
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.data.spans import extreme_values, quantiles_of, robust_ends
+from mondrian_ops.data.unlisted_values import (
+    check_spellings,
+    check_text,
+    leaves_of,
+    no_leaves,
+    not_in_order,
+)
 from mondrian_ops.data.values import example_text, one_spelling, one_value, text_of, writable
-from mondrian_ops.errors import HierarchyError, InputError, JobError
+from mondrian_ops.errors import InputError, JobError
 from mondrian_ops.job import limits
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
@@ -51,9 +62,11 @@ class Profile:
     value. The texts of sensitive columns are as they are counted. ``constant``: quasi-identifiers
     with one value in all rows, which may be the missing one. ``boundaries`` by interval column:
     those of its series. ``pointed``: the columns whose whole numbers are written ``70.0``.
-    ``complete``: those of ``domains`` without a missing value. ``rare`` by column that is published
-    as sets: the share of rows whose value fewer than k rows have. ``quantiles`` by quasi-identifier
-    of numbers or moments: those of a random sample, by `spans.quantiles_of`.
+    ``complete``: those of ``domains`` without a missing value. ``rare`` by column that would be
+    published as sets: the share of rows whose value fewer than k rows have, or persons, if there is
+    an ``entity_id``. ``prefixes``: those that are published as prefixes for this reason.
+    ``quantiles`` by quasi-identifier of numbers or moments: those of a random sample, by
+    `spans.quantiles_of`.
     """
 
     rows: int
@@ -65,6 +78,7 @@ class Profile:
     pointed: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
     rare: Mapping[str, float] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ()
     quantiles: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @property
@@ -73,15 +87,29 @@ class Profile:
         return {name: robust_ends(each, name) for name, each in self.quantiles.items()}
 
     @property
-    def extremes(self) -> list[str]:
-        """What is to say of extreme values, column by column."""
+    def notes(self) -> list[str]:
+        """What is to say of extreme values and of rare ones, column by column."""
         noted = (
             extreme_values(name, self.domains[name], each) for name, each in self.quantiles.items()
         )
-        return [note for note in noted if note]
+        rare = (published_as_prefixes(name, self.rare[name]) for name in self.prefixes)
+        return [*rare, *(note for note in noted if note)]
+
+    def resolved(self, job: Job) -> Job:
+        """The job with the generalizations that its columns' values decide."""
+        if not self.prefixes:
+            return job
+        quasi_identifiers = (
+            replace(quasi, generalization="prefix") if quasi.name in self.prefixes else quasi
+            for quasi in job.quasi_identifiers
+        )
+        return replace(job, quasi_identifiers=tuple(quasi_identifiers))
 
     def with_quantiles(self, job: Job, sample: pa.Table) -> Profile:
-        """The profile with the quantiles of a random sample of its rows."""
+        """The profile with the quantiles of a random sample of its rows.
+
+        Raises InputError on infinite values.
+        """
         quantiles = {
             quasi.name: quantiles_of(sample[quasi.name])
             for quasi in job.quasi_identifiers
@@ -91,6 +119,8 @@ class Profile:
                 or generalization_of(quasi, self.types[quasi.name]) == "interval"
             )
         }
+        for name in quantiles:
+            positions(self.domains[name], name)
         return replace(self, quantiles=quantiles)
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
@@ -115,7 +145,7 @@ class Profile:
             if width is not None:
                 ends = near_ends(values, width, missing=len(counts) > len(values))
             return SensitiveDomain(name, values, counts, near_end=ends)
-        leaves = _leaves(hierarchy, True)
+        leaves = leaves_of(hierarchy, True)
         pointed = name in self.pointed
         place, _ = encode_known(indexed(text_of(values, pointed)), leaves)
         missing = len(counts) - len(values)
@@ -137,6 +167,7 @@ class Profile:
             "pointed": json.dumps(self.pointed),
             "complete": json.dumps(self.complete),
             "rare": json.dumps(self.rare),
+            "prefixes": json.dumps(self.prefixes),
         }
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -154,6 +185,7 @@ class Profile:
             pointed=tuple(json.loads(meta[b"pointed"])),
             complete=tuple(json.loads(meta[b"complete"])),
             rare=json.loads(meta[b"rare"]),
+            prefixes=tuple(json.loads(meta[b"prefixes"])),
             boundaries=with_prefix(table, "boundaries:"),
             quantiles=with_prefix(table, "quantiles:"),
         )
@@ -164,7 +196,8 @@ class PartialProfile:
     """The profile of some rows: the ends or the values of each column, or their combinations.
 
     ``ends`` by column, (2,) each; ``missing``: the columns among these with missing values;
-    ``counted`` by column: its values, and the rows of each.
+    ``counted`` by column: its values, and the rows of each. ``persons`` by column that may be
+    published as sets: those of its values, if the job has an ``entity_id``.
     """
 
     rows: int
@@ -172,6 +205,7 @@ class PartialProfile:
     counted: Mapping[str, tuple[pa.Array, pa.Array]]
     combinations: Combinations | None = None
     missing: frozenset[str] = frozenset()
+    persons: Mapping[str, PersonsPerValue] = field(default_factory=dict)
 
     def to_table(self) -> pa.Table:
         """One row of lists, for Arrow IPC; `from_table` reads it back."""
@@ -181,8 +215,11 @@ class PartialProfile:
         if self.combinations is not None:
             combined = self.combinations.to_columns()
             columns |= {f"combined:{name}": each for name, each in combined.items()}
+        for name, each in self.persons.items():
+            columns |= {f"having:{name}": each.values, f"persons:{name}": pa.array(each.persons)}
         lists = {name: as_list(each) for name, each in columns.items()}
         meta = {"rows": str(self.rows), "missing": json.dumps(sorted(self.missing))}
+        meta |= {"enough": str(next((each.enough for each in self.persons.values()), 0))}
         return pa.table(lists).replace_schema_metadata(meta)
 
     @classmethod
@@ -190,12 +227,18 @@ class PartialProfile:
         """The profile that `to_table` gave."""
         values, counts = with_prefix(table, "values:"), with_prefix(table, "counts:")
         combined = with_prefix(table, "combined:")
+        having, persons = with_prefix(table, "having:"), with_prefix(table, "persons:")
+        enough = int(table.schema.metadata[b"enough"])
         return cls(
             int(table.schema.metadata[b"rows"]),
             with_prefix(table, "ends:"),
             {name: (values[name], counts[name]) for name in values},
             Combinations.from_columns(combined) if combined else None,
             frozenset(json.loads(table.schema.metadata[b"missing"])),
+            {
+                name: PersonsPerValue(enough, having[name], persons[name].to_numpy())
+                for name in having
+            },
         )
 
 
@@ -215,7 +258,7 @@ class Profiler:
         for name in job.sensitive:
             _check_countable("sensitive", name, self._types[name])
             if name in hierarchies:
-                _check_spellings(name, hierarchies[name])
+                check_spellings(name, hierarchies[name])
         if job.entity_id is not None:
             _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
         for name, type_ in self._types.items():
@@ -235,6 +278,12 @@ class Profiler:
         self._missing: set[str] = set()
         counted = [name for name in self._types if name not in self._ranges]
         self._tallies = {name: _Tally() for name in counted if self._combined is None}
+        self._entity_id = job.entity_id
+        self._persons: dict[str, list[PersonsPerValue]] = {
+            name: []
+            for name in self._tallies
+            if job.entity_id is not None and self._how.get(name) == "set"
+        }
 
     def profile(self, batch: pa.RecordBatch | pa.Table) -> PartialProfile:
         """The profile of rows with at least `profiled_columns`; several threads may call it."""
@@ -251,7 +300,11 @@ class Profiler:
         if self._combined is not None:
             return PartialProfile(batch.num_rows, ends, {}, Combinations.of(columns))
         counted = {name: each.counted() for name, each in columns.items()}
-        return PartialProfile(batch.num_rows, ends, counted, missing=missing)
+        persons = {}
+        if self._persons:
+            sets = {name: columns[name] for name in self._persons}
+            persons = PersonsPerValue.of_each(self._k, sets, batch.column(self._entity_id))
+        return PartialProfile(batch.num_rows, ends, counted, missing=missing, persons=persons)
 
     def merge(self, part: PartialProfile) -> None:
         """Add the profile of some rows."""
@@ -263,6 +316,10 @@ class Profiler:
                 ends[:] = [_ends(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
             tally.add(*part.counted[name])
+        for name, persons in self._persons.items():
+            persons.append(part.persons[name])
+            if len(persons) > 64:
+                persons[:] = [PersonsPerValue.joined(persons)]
         if self._combined is not None and part.combinations is not None:
             self._combined.add(part.combinations)
 
@@ -275,7 +332,8 @@ class Profiler:
         ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
         missing = frozenset(self._missing)
-        return PartialProfile(self._rows, ends, counted, self.combinations, missing)
+        persons = {name: PersonsPerValue.joined(each) for name, each in self._persons.items()}
+        return PartialProfile(self._rows, ends, counted, self.combinations, missing, persons)
 
     @property
     def combinations(self) -> Combinations | None:
@@ -295,12 +353,12 @@ class Profiler:
             distinct[name] = _at_least(domains[name]) + (name in self._missing)
         for name, tally in self._finished_tallies().items():
             domains[name], occurrences = tally.finish(self._types[name])
-            _check_text(name, domains[name])
+            check_text(name, domains[name])
             if name in self._quasi and self._quasi[name].order is not None:
                 self._check_order(self._quasi[name], domains[name], occurrences)
             hierarchy = self._hierarchies.get(name)
             if hierarchy is not None:
-                leaves = _leaves(hierarchy, name in self._sensitive)
+                leaves = leaves_of(hierarchy, name in self._sensitive)
                 self._check_leaves(name, domains[name], occurrences, leaves)
             distinct[name] = len(occurrences)
             if len(occurrences) > len(domains[name]):
@@ -309,8 +367,7 @@ class Profiler:
             if name not in self._quasi:
                 continue
             if self._how[name] == "set" and self._combined is None and self._rows:
-                few = pc.less(occurrences, self._k)
-                rare[name] = (pc.sum(occurrences.filter(few)).as_py() or 0) / self._rows
+                rare[name] = self._rare(name, domains[name], occurrences)
         constant = tuple(name for name in self._quasi if distinct[name] == 1)
         complete = tuple(name for name in domains if name not in missing)
         return Profile(
@@ -322,7 +379,23 @@ class Profiler:
             pointed=self._pointed,
             complete=complete,
             rare=rare,
+            prefixes=tuple(name for name, share in rare.items() if self._is_by_prefix(name, share)),
         )
+
+    def _rare(self, name: str, values: pa.Array, rows: pa.Array) -> float:
+        """The share of rows whose value fewer than k rows, or persons, have."""
+        holders = rows
+        if name in self._persons:
+            missing = pa.nulls(len(rows) - len(values), values.type)
+            persons = PersonsPerValue.joined(self._persons[name])
+            holders = pa.array(persons.count(pa.concat_arrays([missing, values])))
+        few = pc.less(holders, self._k)
+        return (pc.sum(rows.filter(few)).as_py() or 0) / self._rows
+
+    def _is_by_prefix(self, name: str, rare: float) -> bool:
+        """Whether sets, which the job does not ask for, would show the values of most rows."""
+        unnamed = self._quasi[name].generalization is None
+        return unnamed and rare >= MOSTLY_RARE and is_text(value_type(self._types[name]))
 
     def _check_order(self, quasi: QuasiIdentifier, values: pa.Array, counts: pa.Array) -> None:
         listed = pa.array(quasi.order, values.type)
@@ -364,7 +437,7 @@ class Profiler:
         if self._how.get(name) == "prefix" or name in self._hierarchies:
             by_value = by_value.mapped(lambda each: text_of(each, name in self._pointed))
         if name in self._sensitive:
-            _check_text(name, by_value.values)
+            check_text(name, by_value.values)
             by_value = by_value.mapped(self._sensitive[name])
         return by_value
 
@@ -468,23 +541,6 @@ def _check_moments(name: str, values: pa.Array) -> None:
     )
 
 
-def _check_text(name: str, values: pa.Array) -> None:
-    try:
-        values.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InputError(
-            f"column {name!r}: holds text that is not UTF-8; convert it to UTF-8"
-        ) from None
-
-
-def not_in_order(name: str, rows: int) -> InputError:
-    """The error about rows whose value the job's order of a column does not list."""
-    return InputError(
-        f"column {name!r}: {rows} row(s) hold values that order does not list; add them, or make "
-        "them missing"
-    )
-
-
 def as_list(values: pa.Array) -> pa.Array:
     """The values as one list."""
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
@@ -508,78 +564,3 @@ def _ends(values: pa.Array) -> pa.Array:
 def _at_least(ends: pa.Array) -> int:
     """A lower bound, 0, 1 or 2, of the number of distinct values between two ends."""
     return len(ends) and (1 if ends[0].equals(ends[1]) else 2)
-
-
-def _leaves(hierarchy: Hierarchy, sensitive: bool) -> pa.Array:
-    """The leaves as values are compared with them; those of sensitive columns in one spelling."""
-    leaves = pa.array(hierarchy.leaves, pa.string())
-    return pc.fill_null(one_spelling(leaves), "") if sensitive else leaves  # no value is ""
-
-
-def _check_spellings(name: str, hierarchy: Hierarchy) -> None:
-    """Refuse leaves that are spellings of one value: they would count as several values."""
-    spelled = pc.value_counts(one_spelling(pa.array(hierarchy.leaves, pa.string())).drop_null())
-    twice = pc.sum(pc.greater(spelled.field("counts"), 1)).as_py()
-    if twice:
-        raise HierarchyError(
-            f"column {name!r}: the hierarchy {hierarchy.name!r} has {twice} leaves with several "
-            "spellings, which differ only in blanks or Unicode form and count as one sensitive "
-            "value; keep one spelling of each"
-        )
-
-
-def no_leaf(
-    name: str,
-    columns: Iterable[Column],
-    hierarchy: Hierarchy,
-    sensitive: bool,
-    pointed: bool = False,
-) -> list[str]:
-    """The values in parts of column ``name`` that are no leaves, as text, in order.
-
-    Those of a ``sensitive`` column in one spelling, as they are compared. ``pointed``: whole
-    numbers are written ``70.0``. Raises InputError for text that is not UTF-8.
-    """
-    leaves = _leaves(hierarchy, sensitive)
-    found: set[str] = set()
-    for column in columns:
-        values, _ = indexed(column).mapped(lambda each: text_of(each, pointed)).counted()
-        _check_text(name, values)
-        values = one_spelling(values) if sensitive else values
-        unknown = pc.invert(pc.is_in(values, value_set=leaves))
-        found.update(values.filter(pc.and_(unknown, pc.is_valid(values))).to_pylist())
-    return sorted(found)
-
-
-_EMPTY_IS_MISSING = "csv.missing: [''] makes it a missing value, in Parquet files and tables, too"
-
-
-def no_leaves(
-    name: str,
-    type_: pa.DataType,
-    form: str,
-    hierarchy: Hierarchy,
-    rows: int,
-    values: int | None = None,
-    *,
-    empty: bool = False,
-) -> HierarchyError:
-    """The error about ``rows`` rows of a column, with so many ``values``, that are no leaves.
-
-    ``form``: how values of its type are written, if it is not text. ``empty``: one of the values is
-    the empty text, which is no cell of a hierarchy's file.
-    """
-    if empty and values == 1:
-        return HierarchyError(
-            f"column {name!r}: {rows} row(s) hold the empty text, which no hierarchy can list; "
-            f"{_EMPTY_IS_MISSING}"
-        )
-    which = "values" if values is None else f"{values} value(s)"
-    form = f", where values of type {type_} are written as {form}" if form else ""
-    return HierarchyError(
-        f"column {name!r}: {rows} row(s) hold {which} that are not leaves of the hierarchy "
-        f"{hierarchy.name!r}{form}; add them to it, or make them missing"
-        f"{f'; one is the empty text, which no hierarchy can list: {_EMPTY_IS_MISSING}' * empty}"
-        "; to list them in a private file: python -m mondrian_ops hierarchy missing JOB --column "
-        f"{shlex.quote(name)}"
-    )

@@ -171,7 +171,7 @@ class RunState(_Handed):
     :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a
     series' night cannot be published, for this reason. ``source``: how the input was read.
-    ``extremes``: what is noted of extreme values. The others are as in a report.
+    ``column_notes``: what is noted of columns' values. The others are as in a report.
     """
 
     rows: int
@@ -188,7 +188,7 @@ class RunState(_Handed):
     dependencies: Sequence[Mapping[str, Any]] = field(default_factory=list)
     singled_out: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""
-    extremes: Sequence[str] = field(default_factory=list)
+    column_notes: Sequence[str] = field(default_factory=list)
     source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)
     phases: Costs = field(default_factory=dict)

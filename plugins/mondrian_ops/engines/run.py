@@ -141,7 +141,7 @@ class Run:
         """What reads the published labels, by quasi-identifier."""
         profile = self.draft.profile
         return labels_of_job(
-            self.dataset.job,
+            profile.resolved(self.dataset.job),
             profile.types,
             profile.domains,
             profile.boundaries,

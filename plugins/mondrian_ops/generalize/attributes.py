@@ -29,8 +29,8 @@ from mondrian_ops.data.encoding import (
     positions,
 )
 from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
-from mondrian_ops.data.profile import no_leaves, not_in_order
 from mondrian_ops.data.small_integers import look_up
+from mondrian_ops.data.unlisted_values import no_leaves, not_in_order
 from mondrian_ops.data.values import example_text, json_value, text_of
 from mondrian_ops.errors import InputError
 from mondrian_ops.generalize.cells import Cells

@@ -37,6 +37,7 @@ def attributes_of(
 
     ``tree_order``: a hierarchy's leaves are in depth-first order, not in that of the file.
     """
+    job = profile.resolved(job)
     return [
         _attribute(profile, quasi, hierarchies.get(quasi.name), job, tree_order)
         for quasi in job.quasi_identifiers

@@ -239,7 +239,7 @@ class JobOptions(WithCriteria):
         title="Disclosing columns",
         text="What happens to a release with a column that is published as it is and gives away a "
         "quasi-identifier, singles out rows, or finds people in their classes, or with sets whose "
-        "values fewer than k rows have.",
+        "values fewer than k rows (persons) have.",
         choices={
             "warn": "a warning in the log and in the report",
             "refuse": "nothing is published",

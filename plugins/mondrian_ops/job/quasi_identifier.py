@@ -64,7 +64,8 @@ class QuasiIdentifier(Options):
             "prefix": "the common prefix of the texts",
             "set": "the set of the values",
         },
-        unset="interval for numbers, dates and timestamps; set for texts and booleans",
+        unset="interval for numbers, dates and timestamps; set for texts and booleans, but prefix "
+        "for texts of which half of the rows have values that fewer than k rows (persons) have",
     )
     hierarchy: str | None = option(
         None,

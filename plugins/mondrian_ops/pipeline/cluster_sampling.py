@@ -91,7 +91,7 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     job = replace(job, interval_style="text")
     anonymizer, profile = _anonymizer(job, run), run.draft.profile
     labels = labels_of_job(
-        job,
+        profile.resolved(job),
         profile.types,
         profile.domains,
         profile.boundaries,

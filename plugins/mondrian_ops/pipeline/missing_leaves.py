@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mondrian_ops.data.profile import no_leaf
+from mondrian_ops.data.unlisted_values import no_leaf
 from mondrian_ops.errors import JobError, did_you_mean
 from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline.checks import hierarchies_of, open_input

@@ -271,7 +271,7 @@ def steps(
             run.kept = None
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
-    findings += shown_in_sets(run.draft.profile.rare, run.dataset.job.k)
+    findings += shown_in_sets(run.draft.profile, run.dataset.job.k)
     merged = merge_small(run.anonymizer, run.draft.plan, counts)
     state = replace(
         _described(run, merged, counts, retrieval),
@@ -339,7 +339,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
         rows=source.rows,
         columns=column_roles(job, source.schema.names, source.index),
         constant=constant_note(draft.profile.constant),
-        extremes=draft.profile.extremes,
+        column_notes=draft.profile.notes,
         cut=draft.cut,
         retrieval=retrieval,
         leaves=merged.fragments,

@@ -140,7 +140,7 @@ def assembled(job: Job, measured: Measured) -> Report:
                 note
                 for note in (
                     state.constant,
-                    *state.extremes,
+                    *state.column_notes,
                     statements.numberlike(state.source.get("numberlike", ())),
                     singled_out(state.singled_out),
                     state.partitioning["note"],

@@ -34,8 +34,8 @@ def _sentence(column: str, findings: Sequence[Mapping[str, Any]]) -> str:
 def _of_sets(column: str, finding: Mapping[str, Any]) -> str:
     share, k = percent(finding["share"], 0), finding["fewer_than"]
     return (
-        f"{column!r} is published as sets of its values, and fewer than k = {k} rows have the "
-        f"value of {share} of the rows: the sets show such values word for word; generalize it by "
+        f"{column!r} is published as sets of its values, and fewer than k = {k} have the value "
+        f"of {share} of the rows: the sets show such values word for word; generalize it by "
         "prefix or a hierarchy, or leave it out"
     )
 

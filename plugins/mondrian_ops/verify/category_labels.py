@@ -310,7 +310,8 @@ class PrefixLabels(PublishedLabels):
         ncp[star] = lm[star] = 1.0
         information = lm
         if self._in_order is not None:
-            information = edged(self._in_order.between(first, stop), missing | single, star)
+            between = self._in_order.between(first, np.where(general, stop, first))
+            information = edged(between, missing | single, star)
         return Losses(ncp, lm, missing | single, star, ncp, information)
 
     @cached_property

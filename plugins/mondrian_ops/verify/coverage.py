@@ -149,7 +149,7 @@ def _of_texts(
     own = values.cast(pa.string()).to_pylist()
     if tree is not None:
         return _Texts(texts, _nodes(own, tree))
-    if kind == "prefix":
+    if kind == "prefix" or (kind is None and any(map(_is_prefix, texts))):  # see Profile.resolved
         return _Texts(texts, _prefixes(own, texts))
     return _Texts(texts, _sets(own, texts))
 
@@ -248,6 +248,10 @@ def _in_order(
             for value in order[low : high + 1]:
                 covering.setdefault(value, []).append(text)
     return [covering.get(value, []) for value in own]
+
+
+def _is_prefix(text: str | None) -> bool:
+    return text is not None and text != _ANY and text.endswith(_ANY)
 
 
 def _prefixes(own: Sequence[str | None], texts: Sequence[str | None]) -> list[Iterable[str | None]]:

@@ -32,15 +32,43 @@ def released(*columns: str, **options: Any) -> tuple[pa.Table, dict[str, Any]]:
     return table, report
 
 
+def test_by_default_no_address_is_in_the_release() -> None:
+    table, report = released("email", "country", "age", dependencies="refuse")
+    assert "dependencies" not in report
+    assert report["attributes"]["email"]["generalization"] == "prefix"
+    assert report["attributes"]["country"]["generalization"] == "set"
+    assert not any("@" in text for text in table["email"].to_pylist())
+    (note,) = report["notes"]
+    assert note.startswith("column 'email': 100 % of the rows have values that fewer than k have")
+    assert "user" not in note
+
+
+def test_one_persons_rows_hide_nobody() -> None:
+    """Each address has k rows, all of one person: who counts rows takes it for a common value."""
+    rows = people().take(np.repeat(np.arange(PEOPLE), K))
+    rows = rows.append_column("person", pa.array(np.repeat(np.arange(PEOPLE), K)))
+    job: dict[str, Any] = {"k": K, "sensitive": []}
+    _, report = anonymize(rows, job | {"quasi_identifiers": ["email", "age"]})
+    assert report["attributes"]["email"]["generalization"] == "set"  # of rows without a person
+    job |= {"entity_id": "person"}
+    table, report = anonymize(rows, job | {"quasi_identifiers": ["email", "age"]})
+    assert report["attributes"]["email"]["generalization"] == "prefix"
+    assert not any("@" in text for text in table["email"].to_pylist())
+    with pytest.raises(PrivacyError, match=r"'email' is published as sets"):
+        anonymize(rows, job | {"quasi_identifiers": ["email=set"], "dependencies": "refuse"})
+    _, report = anonymize(rows, job | {"quasi_identifiers": ["country"]})
+    assert "dependencies" not in report
+
+
 def test_who_searches_a_release_for_an_address_finds_its_class(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    table, report = released("email", "age")
+    table, report = released("email=set", "age")
     named = [text for text in table["email"].to_pylist() if "user7@" in text]
     assert K <= len(named) < 3 * K
     assert report["attributes"]["email"]["NCP"] < 0.05
     (note,) = report["dependencies"]["notes"]
-    assert note.startswith("'email' is published as sets of its values, and fewer than k = 5 rows")
+    assert note.startswith("'email' is published as sets of its values, and fewer than k = 5 have")
     assert "100 % of the rows" in note
     assert note in caplog.text
     (finding,) = report["dependencies"]["findings"]
@@ -51,7 +79,7 @@ def test_the_job_can_refuse_it_and_no_value_is_told() -> None:
     with pytest.raises(
         PrivacyError, match=r"dependencies: .*'email' is published as sets"
     ) as error:
-        released("email", "age", dependencies="refuse")
+        released("email=set", "age", dependencies="refuse")
     assert "@" not in str(error.value)
 
 

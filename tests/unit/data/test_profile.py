@@ -23,8 +23,8 @@ from mondrian_ops.data.profile import (
     PartialProfile,
     Profile,
     Profiler,
-    no_leaf,
 )
+from mondrian_ops.data.unlisted_values import no_leaf
 from mondrian_ops.errors import HierarchyError, InputError, JobError
 from mondrian_ops.generalize.resolving import attributes_of
 from mondrian_ops.job.job import Job
@@ -425,3 +425,21 @@ def test_persons_are_as_they_are_written():
     domain = profiled(job, table).persons(job)
     assert domain.counts.tolist() == [1, 1, 1, 1]
     assert sorted(domain.encode(table["p"]).tolist()) == [0, 1, 2, 3]
+
+
+def test_values_of_few_persons_are_rare_and_make_a_column_be_published_as_prefixes():
+    """Of 12 rows, four have "b", all of one person; parts are sent from task to task."""
+    people = pa.table(
+        {"q": [*"aabbaabbaacc"], "x": ["m"] * 12, "who": [1, 2, 9, 9, 3, 4, 9, 9, 5, 6, 7, 8]}
+    )
+    job = a_job("q", "x", k=3, entity_id="who")
+    parts = [divided(people[:5], 2), divided(people[5:], 3)]
+    for found in (profiled(job, people), merged(job, *parts).finish()):
+        assert found.rare == {"q": 0.5, "x": 0.0}
+        assert found.prefixes == ("q",)
+        assert Profile.from_table(sent(found.to_table())).prefixes == ("q",)
+        kinds = [each.generalization for each in found.resolved(job).quasi_identifiers]
+        assert kinds == ["prefix", None]
+    assert profiled(a_job("q", k=3), people).prefixes == ()
+    named = profiled(a_job("q=set", k=3, entity_id="who"), people)
+    assert (named.rare, named.prefixes) == ({"q": 0.5}, ())
