@@ -30,6 +30,7 @@ def drops(**changes: float) -> list[pa.Table]:
     return [drop for _, drop in nights(replace(POPULATION, **changes))]
 
 
+@pytest.mark.servers  # test_verify_series.py has a shorter series
 def test_nobody_falls_below_l_over_all_nights_and_without_protection_many_do(
     tmp_path: Path,
 ) -> None:

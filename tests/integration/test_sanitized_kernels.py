@@ -23,10 +23,14 @@ TESTS = (
     "tests/unit/cut/algorithms/test_mondrian.py",
     INVARIANCE,
 )
-OTHERS = ("tests/unit/native/test_build.py", "tests/unit/native/test_missing_kernels.py")
+OTHERS = tuple(
+    f"tests/unit/native/test_{name}.py" for name in ("build", "layers", "missing_kernels")
+)
 # By a second compilation, or mostly by what is compared, which is Python.
 LONG = (
     f"{INVARIANCE}::test_no_person_falls_below_k_and_l_over_nights",
+    f"{INVARIANCE}::test_nobody_who_knows_any_signatures_can_tell_what_is_made_up_in_a_class",
+    f"{INVARIANCE}::test_the_same_may_be_shown_where_people_have_other_values",
     "tests/unit/cut/native/test_local_search.py::test_less_is_lost_and_every_criterion_still_holds",
     "tests/unit/cut/native/test_present_codes.py"
     "::test_processors_without_look_ups_find_the_same_classes",

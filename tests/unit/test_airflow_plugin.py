@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 import time
 from functools import cache
@@ -41,20 +39,12 @@ for syntax in sys.argv[2:]:
 """
 
 
-@cache
-def loaded_by_syntax():
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(PLUGINS), "glob", "regexp"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {each["syntax"]: each for each in told}
-
-
-def load(syntax):
-    return loaded_by_syntax()[syntax]
+@pytest.fixture(scope="module")
+def load(airflow_process):
+    """What was loaded, by the syntax of ignored files."""
+    printed = airflow_process.run(LOAD, str(PLUGINS), "glob", "regexp")
+    told = [json.loads(line) for line in printed if line.startswith("{")]
+    return {each["syntax"]: each for each in told}.__getitem__
 
 
 def executed(loaded):
@@ -62,14 +52,14 @@ def executed(loaded):
     return {name for name in loaded["modules"] if not name.startswith("mondrian_ops")}
 
 
-def test_only_the_plugin_file_is_executed():
+def test_only_the_plugin_file_is_executed(load):
     loaded = load("glob")
     assert loaded["plugins"] == ["mondrian_ops"]
     assert loaded["errors"] == {}
     assert executed(loaded) == {"airflow_plugin"}
 
 
-def test_nothing_heavy_is_loaded_before_the_pages_are_asked_for():
+def test_nothing_heavy_is_loaded_before_the_pages_are_asked_for(load):
     loaded = load("glob")
     own = {name for name in loaded["modules"] if name.startswith("mondrian_ops")}
     assert own == {
@@ -81,7 +71,7 @@ def test_nothing_heavy_is_loaded_before_the_pages_are_asked_for():
 
 
 @pytest.mark.parametrize("syntax", ["glob", "regexp"])
-def test_no_module_of_the_standard_library_is_replaced(syntax):
+def test_no_module_of_the_standard_library_is_replaced(load, syntax):
     loaded = load(syntax)
     assert not loaded["errors"]
     assert executed(loaded) <= {"airflow_plugin"}

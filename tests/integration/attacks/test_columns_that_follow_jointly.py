@@ -22,7 +22,7 @@ from mondrian_ops.datasets.people import people
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.report import render_html, render_markdown, render_text
 from mondrian_ops.stores import load_job
-from tiers import in_soak, one_in
+from tiers import in_soak, one_here, one_in
 
 K = 5
 Formula = Callable[[pa.Table], np.ndarray[Any, Any]]
@@ -244,7 +244,7 @@ def test_columns_that_find_people_only_together():
 
 @pytest.mark.parametrize(
     "keys",
-    one_in(2, [
+    one_here(one_in(2, [
         {"partitioning": {"fragments": 4}, "retrieval": "scatter"},
         {"partitioning": {"fragments": 4}, "retrieval": "pushdown"},
         {"algorithm": "di_mondrian"},
@@ -252,7 +252,7 @@ def test_columns_that_find_people_only_together():
          "quasi_identifiers": ["height=ladder:5/10/20", "weight=ladder:5/10/20/40"]},
         {"interval_style": "bounds"},
         {"entity_id": "patient"},
-    ]),
+    ])),
     ids=["scatter", "pushdown", "di_mondrian", "samarati", "bounds", "entity_id"],
 )  # fmt: skip
 def test_whichever_way_the_rows_are_cut(tmp_path, keys):
@@ -306,7 +306,7 @@ NIGHTS: Mapping[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "name",
     [
-        *("stable boundaries", "rows wait", "subtraction"),
+        *one_here(["rows wait", "stable boundaries", "subtraction"]),
         *in_soak(["increments", "intersection", "counterfeits"]),
     ],
 )

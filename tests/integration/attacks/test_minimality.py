@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops import anonymize
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 TOWNS = ["Aa", "Aa", "Zz", "Zz", "Zz", "Zz"]
 WAYS = {
@@ -43,7 +43,7 @@ def belief(**keys: object) -> Fraction:
     return Fraction(sum(0 in ill for ill in worlds), len(worlds))
 
 
-@pytest.mark.parametrize("way", ["mondrian", "tds", *in_soak(["samarati"])])
+@pytest.mark.parametrize("way", one_here(["mondrian", "tds", *in_soak(["samarati"])]))
 def test_what_was_not_cut_for_the_sake_of_l_gives_itself_away(way):
     """l = 2 is to keep anybody from being more than half sure; k above the town's size stops it."""
     assert belief(k=2, l=2, **WAYS[way]) == 1
@@ -72,7 +72,7 @@ def belief_in_a_town_of(k: int, **keys: object) -> Fraction:
 @pytest.mark.parametrize(
     ("way", "k"),
     [
-        *(("mondrian", 10), ("samarati", 2), ("tds", 5)),
+        *one_here([("mondrian", 10), ("samarati", 2), ("tds", 5)]),
         *in_soak([("mondrian", 2), ("mondrian", 5), ("samarati", 5), ("samarati", 10)]),
         *in_soak([("tds", 2), ("tds", 10)]),
     ],

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops import anonymize
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 PEOPLE, AGES, K = 5, 4, 2
 SOURCES = [ages for ages in combinations_with_replacement(range(AGES), PEOPLE) if len({*ages}) > 1]
@@ -81,7 +81,9 @@ def left(way: str) -> Left:
     return Left(by_labels / whole, by_program / whole, found / whole)
 
 
-@pytest.mark.parametrize("way", ["median", "gain", "grid", "samarati", *in_soak(["ladder", "tds"])])
+@pytest.mark.parametrize(
+    "way", one_here(["gain", "median", "grid", "samarati", *in_soak(["ladder", "tds"])])
+)
 def test_the_program_tells_more_than_its_labels(way: str) -> None:
     """Nothing stops it: of the sources that the labels allow, a part is left."""
     assert left(way).by_program < 0.75 * left(way).by_labels

@@ -20,7 +20,7 @@ import pytest
 from adversary import ALGORITHMS, QUASI, Release, name_of, population, released
 from mondrian_ops import anonymize
 from mondrian_ops.generalize.native import classes as native_classes
-from tiers import in_soak, one_in
+from tiers import in_soak, one_here, one_in
 
 PEOPLE = population(1200)
 RERUN = (*ALGORITHMS, {"algorithm": "mondrian", "cut": "lookahead"})
@@ -83,7 +83,9 @@ def test_a_rerun_names_no_more_rows_than_guesses_do(tmp_path, keys, asked, fragm
     check_no_more_than_guesses(named(release, again), len(release.classes()))
 
 
-@pytest.mark.parametrize("keys", [*RERUN[::2], RERUN[5], *in_soak(RERUN[1:4:2])], ids=name_of)
+@pytest.mark.parametrize(
+    "keys", one_here([*RERUN[::2], RERUN[5], *in_soak(RERUN[1:4:2])]), ids=name_of
+)
 def test_nor_does_one_in_memory(keys):
     job = {"k": 5, "unlisted": "publish", "quasi_identifiers": ["age", "zip=prefix"], **keys}
     if "quasi_identifiers" in keys:

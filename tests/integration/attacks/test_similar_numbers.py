@@ -17,7 +17,7 @@ from adversary import ALGORITHMS, Release, name_of, population, released
 from mondrian_ops import pipeline
 from mondrian_ops.report import render_text
 from mondrian_ops.stores import load_job
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 L, K = 5, 10
 
@@ -58,12 +58,14 @@ def within_a_tenth(low: float, high: float) -> bool:
 
 @pytest.mark.parametrize(
     "keys",
-    [
-        {"l": L},
-        {"l": L, "diversity": "entropy"},
-        {"l": L, "diversity": "recursive", "c": 3},
-        {"l": L, "t": 0.5, "t_distance": "ordered"},
-    ],
+    one_here(
+        [
+            {"l": L},
+            {"l": L, "diversity": "entropy"},
+            {"l": L, "diversity": "recursive", "c": 3},
+            {"l": L, "t": 0.5, "t_distance": "ordered"},
+        ]
+    ),
     ids=str,
 )
 def test_no_diversity_keeps_similar_incomes_apart(tmp_path, keys):
@@ -76,7 +78,9 @@ def test_no_diversity_keeps_similar_incomes_apart(tmp_path, keys):
     assert f"another: {100 * narrow(release):.1f} % of the people are in classes whose" in shown
 
 
-@pytest.mark.parametrize("keys", [*ALGORITHMS[1::2], *in_soak(ALGORITHMS[::2])], ids=name_of)
+@pytest.mark.parametrize(
+    "keys", one_here([*ALGORITHMS[1::2], *in_soak(ALGORITHMS[::2])]), ids=name_of
+)
 def test_with_a_width_a_guess_is_right_once_in_l(tmp_path, keys):
     keys = {**keys, "k": K, "sensitive": ["income", "hired"], "l": L}
     widths = {"income": "10 %", "hired": "30 days"}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from adversary import ALGORITHMS, Release, name_of, population, released
-from tiers import one_in
+from tiers import one_here, one_in
 
 CHRONIC = ("Type 2 diabetes", "Essential hypertension", "Ischaemic heart disease", "Osteoarthritis")
 CLOSE = ALGORITHMS[:4]
@@ -42,7 +42,7 @@ def _shares(found: list) -> dict:
     return {value: found.count(value) / len(found) for value in set(found)}
 
 
-@pytest.mark.parametrize("keys", one_in(2, CLOSE), ids=name_of)
+@pytest.mark.parametrize("keys", one_here(one_in(2, CLOSE)), ids=name_of)
 def test_t_closeness_bounds_what_a_class_adds(tmp_path, patients, keys):
     keys = {**keys, "sensitive": ["chronic"], "l": 2}
     assert gained(released(tmp_path / "l", patients, **keys), "chronic") > 0.4

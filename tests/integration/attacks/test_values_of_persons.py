@@ -18,7 +18,7 @@ from mondrian_ops import anonymize, pipeline
 from mondrian_ops.cut.person_values import PersonsValues
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.stores import load_job
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 ILLS = 16
 
@@ -80,8 +80,8 @@ LADDERS = ["age=ladder:2/6/18", "zip=ladder:10/50/200"]
 
 @pytest.mark.parametrize(
     "keys",
-    [{"l": 2}, {"l": 3}, {"l": 2, "diversity": "entropy"}, *in_soak([{"l": 2, "k": 10}]),
-     {"l": 2, "algorithm": "di_mondrian"}],
+    one_here([{"l": 2}, {"l": 3}, {"l": 2, "diversity": "entropy"}, *in_soak([{"l": 2, "k": 10}]),
+              {"l": 2, "algorithm": "di_mondrian"}]),
     ids=str,
 )  # fmt: skip
 def test_no_class_has_values_that_all_of_its_persons_share(monkeypatch, keys):
@@ -98,7 +98,10 @@ def test_no_class_has_values_that_all_of_its_persons_share(monkeypatch, keys):
 
 @pytest.mark.parametrize(
     ("keys", "level"),
-    [*zip(RECODING[1::2], [3, 2], strict=True), *in_soak(zip(RECODING[::2], [2, 3], strict=True))],
+    [
+        *one_here(zip(RECODING[1::2], [3, 2], strict=True)),
+        *in_soak(zip(RECODING[::2], [2, 3], strict=True)),
+    ],
     ids=str,
 )
 def test_where_columns_are_recoded_as_a_whole(monkeypatch, tmp_path, keys, level):
@@ -195,7 +198,7 @@ WAGES = {**JOB, "k": 8, "sensitive": ["wage"], "l": 3, "l_width": {"wage": "10 %
 OTHERS = [{}, {"diversity": "entropy"}, *in_soak([{"l": 2}]), {"algorithm": "di_mondrian"}]
 
 
-@pytest.mark.parametrize("keys", RECODING[1:3], ids=str)
+@pytest.mark.parametrize("keys", one_here(RECODING[1:3]), ids=str)
 def test_wages_where_columns_are_recoded_as_a_whole(monkeypatch, keys):
     table, job = wages(1500), {**WAGES, **keys, "quasi_identifiers": LADDERS}
     del job["cut"]
@@ -206,7 +209,7 @@ def test_wages_where_columns_are_recoded_as_a_whole(monkeypatch, keys):
     assert guessed(anonymize(table, job)[0], table, job["l"]) > 0
 
 
-@pytest.mark.parametrize("keys", OTHERS, ids=str)
+@pytest.mark.parametrize("keys", one_here(OTHERS), ids=str)
 def test_a_wage_is_guessed_of_one_person_in_l_at_most(monkeypatch, keys):
     table, job = wages(), {**WAGES, **keys}
     if "algorithm" in keys:

@@ -18,7 +18,7 @@ import pytest
 
 from hard_tables import CANARY, WAYS, attempt, covers, people
 from source_samples import write_declared
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 ROWS = 60
 INT64 = 2**63
@@ -184,7 +184,7 @@ def some_of_each() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("case", "role"), some_of_each())
+@pytest.mark.parametrize(("case", "role"), one_here(some_of_each(), of=2))
 def test_a_hard_column_is_released(tmp_path, case, role):
     write_people(tmp_path, (INTERVALS | TEXTS)[case])
     release = attempt(tmp_path, ROWS, **ROLES[role])
@@ -242,7 +242,7 @@ NAMES = [
 @pytest.mark.parametrize(
     "names",
     [
-        *zip(NAMES[::3], NAMES[1::3], NAMES[2::3], strict=True),
+        *one_here(map(pytest.param, zip(NAMES[::3], NAMES[1::3], NAMES[2::3], strict=True)), of=2),
         *(pytest.param((name, f"{name}2", f"{name}3"), marks=pytest.mark.soak) for name in NAMES),
     ],
     ids=lambda names: ascii(names)[:40],

@@ -206,6 +206,7 @@ def test_every_kernel_that_may_take_long_is_here() -> None:
     assert stoppable().keys() == {kernel.name for kernel in KERNELS}
 
 
+@pytest.mark.servers  # which it needs not, but a compilation
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_kernel_looks_at_every_node_and_ends_at_the_first_look(
     looks: Looks, kernel: Kernel

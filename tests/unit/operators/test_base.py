@@ -29,7 +29,7 @@ from mondrian_ops.operators import (
 from mondrian_ops.operators.base import release_name, work_of
 from task_contexts import read_job
 from teardowns import clean_up_after
-from tiers import one_in
+from tiers import one_here, one_in
 
 ALL = [
     (PartitionOperator, {}),
@@ -215,7 +215,7 @@ def through_all_phases(job: dict, context: dict, group: str, is_mapped: bool, la
 
 
 @pytest.mark.parametrize("is_mapped", [False, True])
-@pytest.mark.parametrize("group", one_in(2, ["", "protect.", "outer.protect."]))
+@pytest.mark.parametrize("group", one_here(one_in(2, ["outer.protect.", "protect.", ""])))
 def test_a_release_names_its_dag_and_group_and_is_replaced_by_them_only(
     context, tds_job, group, is_mapped
 ):

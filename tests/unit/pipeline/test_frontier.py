@@ -14,7 +14,7 @@ from mondrian_ops.errors import JobError
 from mondrian_ops.pipeline import frontier
 from mondrian_ops.report import frontier_files, frontier_text
 from people_runs import publications
-from tiers import one_in
+from tiers import one_here, one_in
 
 RECODED = {"cut": "auto", "quasi_identifiers": ["age=ladder:10/20", "town=prefix"]}
 
@@ -64,17 +64,20 @@ class TestGrid:
 class TestAllRows:
     @pytest.mark.parametrize(
         "keys",
-        one_in(
-            2,
-            [
-                {},
-                {"t": 0.5},
-                {"interval_style": "bounds"},
-                {"algorithm": "di_mondrian", "cut": "auto"},
-                {"algorithm": "samarati", **RECODED},
-                {"algorithm": "samarati", "samarati": {"max_suppressed": 20}, **RECODED},
-                {"algorithm": "tds", **RECODED},
-            ],
+        one_here(
+            one_in(
+                2,
+                [
+                    {},
+                    {"t": 0.5},
+                    {"interval_style": "bounds"},
+                    {"algorithm": "di_mondrian", "cut": "auto"},
+                    {"algorithm": "samarati", **RECODED},
+                    {"algorithm": "samarati", "samarati": {"max_suppressed": 20}, **RECODED},
+                    {"algorithm": "tds", **RECODED},
+                ],
+            ),
+            of=2,
         ),
     )
     def test_a_point_has_the_figures_of_a_run(self, tmp_path: Path, keys: dict[str, Any]) -> None:

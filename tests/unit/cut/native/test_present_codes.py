@@ -88,6 +88,7 @@ def test_rows_that_all_have_the_last_code(rows):
     assert opened.count_few(0) == ([0] * 15 + [rows] if rows <= 255 else None)
 
 
+@pytest.mark.servers  # which it needs not, but a compilation of its own
 @pytest.mark.parametrize("greedy", [MEDIAN, BALANCED, RELAXED])
 @pytest.mark.parametrize("count", [400, BLOCK + 3000])
 def test_processors_without_look_ups_find_the_same_classes(greedy, count):
