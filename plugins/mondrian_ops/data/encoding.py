@@ -169,14 +169,15 @@ def _places(values: pa.Array, domain: pa.Array) -> NDArray[np.int64]:
 def positions(values: pa.Array, name: str) -> NDArray[np.float64]:
     """The positions of ascending values on a line, to measure spans: numbers, days or ticks.
 
-    Raises InputError on infinite values, and where the span is no finite number.
+    A value may come several times, as in quantiles. Raises InputError on infinite values, and where
+    the span is no finite number.
     """
     if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_temporal(values.type):
         values = values.cast(pa.int64())
     line: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    infinite = np.count_nonzero(np.isinf(line))
+    infinite = len(np.unique(line[np.isinf(line)]))
     if infinite:
         raise InputError(
             f"column {name!r}: {infinite} infinite distinct value(s), which no interval can "
