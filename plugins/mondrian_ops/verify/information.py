@@ -52,9 +52,12 @@ class Information:
         return self.lost(rows, terms)
 
     def between(self, first: NDArray[np.int64], stop: NDArray[np.int64]) -> Floats:
-        """What labels lose that cover the values from place ``first`` to before ``stop``."""
+        """What labels lose that cover the values from place ``first`` to before ``stop``.
+
+        A place beyond the values, as of a missing one in a column of no other, covers nothing.
+        """
         rows, terms = (np.append(0.0, np.cumsum(each)) for each in (self.rows, self.terms))
-        stop = np.maximum(first, stop)
+        stop = np.minimum(np.maximum(first, stop), len(self.rows))
         return self.lost(rows[stop] - rows[first], terms[stop] - terms[first])
 
 
