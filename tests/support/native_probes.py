@@ -198,7 +198,8 @@ def classes_by(
     count = rows.codes.shape[1]
     index, class_starts = np.empty(count, np.int32), np.zeros(count, np.uint8)
     structs = _structs(rows, criteria, policy)
-    if _library(flag).mo_classes(*structs, _INT(1), _address(index), _address(class_starts)):
+    into = _address(index), _address(class_starts)
+    if _library(flag).mo_classes(*structs, _INT(1), *into, None):
         raise MemoryError
     return index, np.flatnonzero(class_starts)
 

@@ -62,10 +62,15 @@ Extent: TypeAlias = tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
 
 @dataclass(frozen=True)
 class Classes:
-    """The equivalence classes of some rows: a permuted index, divided into runs."""
+    """The equivalence classes of some rows: a permuted index, divided into runs.
+
+    ``known``: the least and the greatest code of each class, (columns, classes) both, where the
+    cutting found them.
+    """
 
     index: NDArray[np.int32]  # (rows,)
     starts: NDArray[np.int64]  # (classes,)
+    known: tuple[Codes, Codes] | None = None
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -84,8 +89,12 @@ class Classes:
         return extents(codes, self.index, self.starts)
 
     def extents(self, codes: Codes) -> list[Extent]:
-        """Least and greatest of ``codes`` (columns, rows) in each class, for each column."""
-        return list(zip(*extents_of_columns(codes, self.index, self.starts), strict=True))
+        """Least and greatest of ``codes`` (columns, rows) in each class, for each column.
+
+        ``codes`` are those that were cut.
+        """
+        known = self.known or extents_of_columns(codes, self.index, self.starts)
+        return list(zip(*known, strict=True))
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class CutPolicy:
         several classes, a random draw decides which row is in which.
         """
         if not self.parts_equal_rows:
-            return Classes(*native.classes(coded.rows, coded.criteria, self.kernel(), cores))
+            return Classes(
+                *native.classes_with_extents(coded.rows, coded.criteria, self.kernel(), cores)
+            )
         ordered = self.greedy == "relaxed"
         order = _by_codes(coded) if ordered else np.arange(coded.count, dtype=np.int32)
         index, starts = native.classes(

@@ -25,12 +25,17 @@ static int finish_block(node whole, uint8_t *class_starts, workspace *work) {
   return work->policy.group_rows > 0 ? finish_nodes(whole, class_starts, work) : MO_DONE;
 }
 
-/* Cuts a node of at most BLOCK rows to the end: in place where all attributes are narrow already,
- * else coded anew. */
+/* Whether small nodes are cut in place: all attributes are narrow already. Else they are coded
+ * anew, and their rows stay where they were. */
+static int cuts_in_place(const layout *of, const mo_policy *policy) {
+  return of->narrow == of->attributes && !of->persons && policy->group_rows == 0;
+}
+
+/* Cuts a node of at most BLOCK rows to the end. */
 static int finish_node(node here, int32_t *index, uint8_t *class_starts, workspace *work,
                        blocks *own) {
   const layout *of = work->layout;
-  if (of->narrow == of->attributes && !of->persons && work->policy.group_rows == 0) {
+  if (cuts_in_place(of, &work->policy)) {
     int status = finish_block(here, class_starts, work);
     write_numbers(here, of, index);
     return status;
@@ -128,7 +133,7 @@ static int cut_all(queue *nodes, int64_t cores) {
 }
 
 int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-               int64_t cores, int32_t *index, uint8_t *class_starts) {
+               int64_t cores, int32_t *index, uint8_t *class_starts, mo_class_extents *extents) {
   int64_t large = rows->rows / BLOCK; /* the most nodes of more than BLOCK rows that share no row */
   queue nodes = {
       .criteria = criteria, .policy = policy, .index = index, .class_starts = class_starts};
@@ -136,6 +141,8 @@ int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy
   nodes.waiting = zeros(2 * large + 1, sizeof *nodes.waiting); /* both sides of each, or the root */
   int status = pack_whole(&nodes.packed, rows, cores);
   if (status == MO_DONE) status = nodes.waiting ? cut_all(&nodes, cores) : MO_NO_MEMORY;
+  if (extents && status == MO_DONE && cuts_in_place(&nodes.packed.packed.of, policy) && !stopped())
+    write_extents(nodes.packed.whole, &nodes.packed.packed.of, class_starts, extents);
   close_table(&nodes.packed.packed);
   free(nodes.waiting);
   return status;

@@ -4,12 +4,21 @@
 
 #include "cutting.h"
 
+/* The least and the greatest code of each class in each attribute: low and high (attributes, most),
+ * of which the first classes are written in each row. */
+typedef struct {
+  int64_t most, classes;
+  uint8_t *low, *high;
+} mo_class_extents;
+
 /* Cut rows until no valid cut is left. Writes the rows' numbers class by class to index (rows,),
  * and 1 to class_starts (rows,), which must be zero, where a class starts. The rows as a whole
  * must satisfy the criteria. At most cores threads work; their number does not change the
- * classes. */
+ * classes. Writes extents, unless they are NULL, where the rows lie in the order of their classes
+ * in the end, and there is room; else their classes stay 0. */
 MO_API int mo_classes(const mo_rows *rows, const mo_criteria *criteria, const mo_policy *policy,
-                      int64_t cores, int32_t *index, uint8_t *class_starts);
+                      int64_t cores, int32_t *index, uint8_t *class_starts,
+                      mo_class_extents *extents);
 
 /* Loss of all classes together, in rows times attributes; index and starts (classes,) say which
  * rows a class has. */
@@ -86,5 +95,7 @@ void close_parts(parts *closed);
 int64_t most_codes(const int64_t *first, int64_t attributes);
 void write_numbers(node here, const layout *of, int32_t *numbers);
 void write_block_numbers(node here, const layout *of, const table *block, int32_t *numbers);
+void write_extents(node whole, const layout *of, const uint8_t *class_starts,
+                   mo_class_extents *extents);
 
 #endif

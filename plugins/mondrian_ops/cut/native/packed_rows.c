@@ -1,5 +1,6 @@
 /* The rows of a job, packed, with the memory to cut them; small nodes of them, coded anew; and the
  * tree that is cut node by node. */
+#include <assert.h>
 #include <string.h>
 
 #include "mondrian.h"
@@ -63,6 +64,66 @@ void write_block_numbers(node here, const layout *of, const table *block, int32_
     int64_t place = number_of(block->rows + i * block->of.stride, &block->of);
     numbers[i] = (int32_t)number_of(here.rows + place * of->stride, of);
   }
+}
+
+/* Of the attributes that a record begins with, so many are compared at once. Compilers do not see
+ * by themselves that bytes of a record can be. */
+typedef uint8_t lanes __attribute__((vector_size(16)));
+enum { LANES = 16 };
+
+static lanes lanes_of(const unsigned char *record) {
+  lanes read;
+  memcpy(&read, record, sizeof read);
+  return read;
+}
+
+/* Writes the extents of the attributes in bytes first to first + LANES - 1 of a record; returns how
+ * many classes there are. What is compared of a record behind its narrow attributes is not written.
+ */
+static int64_t write_some(node whole, const layout *of, int32_t first, const uint8_t *class_starts,
+                          const mo_class_extents *extents) {
+  uint8_t *low[LANES], *high[LANES];
+  int32_t lane[LANES], count = 0;
+  for (int32_t a = 0; a < of->attributes; a++) {
+    int32_t at = of->column[a].offset - first;
+    if (at < 0 || at >= LANES) continue;
+    low[count] = extents->low + a * extents->most;
+    high[count] = extents->high + a * extents->most;
+    lane[count++] = at;
+  }
+  size_t stride = (size_t)of->stride;
+  const unsigned char *record = whole.rows + first;
+  lanes least = lanes_of(record), greatest = least;
+  int64_t classes = 0, most = extents->most;
+  for (int64_t i = 1; i <= whole.count; i++) {
+    if (i < whole.count && !class_starts[i]) {
+      lanes row = lanes_of(record += stride);
+      least ^= (row ^ least) & (lanes)(row < least);
+      greatest ^= (row ^ greatest) & (lanes)(row > greatest);
+      continue;
+    }
+    if (classes == most) return classes + 1;
+    for (int32_t j = 0; j < count; j++) {
+      low[j][classes] = least[lane[j]];
+      high[j][classes] = greatest[lane[j]];
+    }
+    classes++;
+    if (i < whole.count) least = greatest = lanes_of(record += stride);
+  }
+  return classes;
+}
+
+/* Writes the least and the greatest code of each class, whose rows follow one another, if all
+ * attributes are narrow: a byte each. */
+void write_extents(node whole, const layout *of, const uint8_t *class_starts,
+                   mo_class_extents *extents) {
+  int64_t classes = 0;
+  if (!whole.count) return;
+  for (int32_t first = 0; first < of->narrow && classes <= extents->most; first += LANES) {
+    assert(first + LANES <= 2 * of->stride); /* a record is followed by room for another one */
+    classes = write_some(whole, of, first, class_starts, extents);
+  }
+  extents->classes = classes <= extents->most ? classes : 0;
 }
 
 void close_parts(parts *closed) {

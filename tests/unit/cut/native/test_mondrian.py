@@ -418,6 +418,58 @@ def test_classes_are_the_same_on_any_number_of_cores(policy, rows, cores):
     np.testing.assert_array_equal(other_starts, starts)
 
 
+def wide_rows(count: int, columns: int, dtype: Any) -> Rows:
+    """Rows of so many intervals; records of few columns and of many differ in how they are read."""
+    generator = np.random.default_rng(columns)
+    sizes = generator.integers(2, 60, columns)
+    first = np.cumsum([0, *sizes])
+    return rows_of(count)._replace(
+        codes=np.array([generator.integers(0, size, count) for size in sizes], dtype),
+        kind=np.full(columns, INTERVAL),
+        first=first,
+        low=np.concatenate([np.linspace(0, 1, size) for size in sizes]),
+        high=np.concatenate([np.linspace(0, 1, size) for size in sizes]),
+        step=np.zeros(first[-1]),
+        span=np.ones(columns),
+        most=np.ones(columns),
+        present=sizes - 1.0,
+    )
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(
+    ("columns", "count"), [(1, 3), (1, 70), (3, 70_000), (15, 500), (16, 500), (17, 500), (40, 900)]
+)
+@pytest.mark.parametrize("policy", ["median", "gain", "relaxed", "ahead"])
+def test_extents_that_come_with_the_classes_are_those_of_their_rows(policy, columns, count, cores):
+    for dtype in (np.uint8, np.uint16):
+        rows = wide_rows(count, columns, dtype)
+        settings = rows, criteria_of(), POLICIES[policy], cores
+        index, starts, extents = mondrian.classes_with_extents(*settings)
+        assert extents is not None
+        for known, found in zip(extents, (np.minimum, np.maximum), strict=True):
+            np.testing.assert_array_equal(
+                known, found.reduceat(rows.codes[:, index], starts, axis=1)
+            )
+        other_index, other_starts = mondrian.classes(*settings)
+        np.testing.assert_array_equal(other_index, index)
+        np.testing.assert_array_equal(other_starts, starts)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_extents_of_rows_that_are_coded_anew_are_not_known(policy):
+    rows = far_apart(rows_of(3000))
+    *_, extents = mondrian.classes_with_extents(rows, criteria_of(), POLICIES[policy])
+    assert extents is None
+    *_, extents = mondrian.classes_with_extents(rows_of(0), criteria_of(), POLICIES[policy])
+    assert extents is None
+
+
+def test_extents_of_nodes_cut_by_groups_are_not_known():
+    *_, extents = mondrian.classes_with_extents(rows_of(), criteria_of(), POLICIES["groups"])
+    assert extents is None
+
+
 def far_apart(rows: Rows, apart: int = 50) -> Rows:
     """The same rows in codes of which so many less one are left out after each."""
     tables = {}
