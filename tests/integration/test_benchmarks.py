@@ -498,3 +498,18 @@ def test_many_small_files_are_measured_beside_one(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     (table,) = json.loads((results / "results.json").read_text("utf-8"))["tables"]
     assert [row[0] for row in table["rows"]] == ["one file", "5 files"]
+
+
+@pytest.mark.soak
+def test_a_table_is_measured_beside_its_files_and_many_parts_are_committed(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    result = benchmarks(
+        *("--quick", "--rows", 2000, "--only", "iceberg"),
+        *("--scratch", tmp_path, "--results", results),
+    )
+    assert result.returncode == 0, result.stderr
+    whole, commits = json.loads((results / "results.json").read_text("utf-8"))["tables"]
+    assert len(whole["rows"]) == 3
+    assert [row[:2] for row in commits["rows"]] == [
+        [parts, which] for parts in ("5", "10") for which in ("first", "replacing")
+    ]
