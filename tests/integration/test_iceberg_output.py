@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 
+from engines.in_process import InProcessEngine
 from lake import lake_in
 from mondrian_ops import pipeline, publish, read_release, stores
 from mondrian_ops.errors import ApprovalError, InputError, JobError, PrivacyError, StorageError
@@ -164,6 +165,14 @@ def test_a_release_is_checked_on_a_branch_that_readers_of_the_table_do_not_see(c
     table = catalog.load_table(NAME)
     assert released(catalog) == checked
     assert (table.refs().keys(), table.refs()["main"].snapshot_id) == ({"main"}, branch)
+
+
+def test_tasks_of_spark_check_the_parts_where_the_table_has_them(catalog, tmp_path):
+    work, summaries = begun(asked := job(tmp_path))
+    report = pipeline.wrap_up(asked, work=work, summaries=summaries, engine=InProcessEngine())
+    pipeline.discard(work)
+    assert report["rows"]["published"] == sum(released(catalog).values()) == ROWS
+    assert left_of(catalog)[:2] == ({"main"}, 1)
 
 
 @pytest.mark.parametrize("has_old", [True, False])

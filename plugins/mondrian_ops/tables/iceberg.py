@@ -96,8 +96,11 @@ class IcebergTable(Table):
             return
         with catalog_errors(self.url):
             table, scan, tasks = self._opened
-            rows = _batches(table, scan.select(*columns), tasks[self.files[part]])
-            for batch in rows:
+            names = tuple(columns)
+            if names not in self._projections:  # which takes as long as some thousand rows
+                self._projections[names] = scan.select(*names).projection()
+            projection = self._projections[names]
+            for batch in _batches(table, projection, tasks[self.files[part]]):
                 for first in range(0, batch.num_rows, batch_rows):
                     yield conform(batch.slice(first, batch_rows), schema)
 
@@ -106,6 +109,11 @@ class IcebergTable(Table):
         with catalog_errors(self.url):
             is_there = _loaded(self.url).snapshot_by_id(self.snapshot) is not None
         return None if is_there else self.url
+
+    @cached_property
+    def _projections(self) -> dict[tuple[str, ...], Schema]:
+        """The part of the schema for some columns, found out once for all files."""
+        return {}
 
     @cached_property
     def _opened(self) -> tuple[Iceberg, DataScan, Mapping[str, FileScanTask]]:
@@ -220,10 +228,10 @@ def _rows(table: Iceberg, scan: DataScan, task: FileScanTask) -> int:
     if not task.delete_files:
         return int(task.file.record_count)
     first = scan.projection().fields[0].name
-    return sum(batch.num_rows for batch in _batches(table, scan.select(first), task))
+    return sum(batch.num_rows for batch in _batches(table, scan.select(first).projection(), task))
 
 
-def _batches(table: Iceberg, scan: DataScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+def _batches(table: Iceberg, projection: Schema, task: FileScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of a data file, one batch in memory at a time.
 
     PyIceberg's own ``to_record_batches`` holds all rows of a file.
@@ -231,9 +239,9 @@ def _batches(table: Iceberg, scan: DataScan, task: FileScanTask) -> Iterator[pa.
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 
-    reader = ArrowScan(table.metadata, table.io, scan.projection(), AlwaysTrue())
+    reader = ArrowScan(table.metadata, table.io, projection, AlwaysTrue())
     deletes = _read_all_delete_files(table.io, [task])
-    wanted = [each.name for each in scan.projection().fields]
+    wanted = [each.name for each in projection.fields]
     for batch in reader._record_batches_from_scan_tasks_and_deletes([task], deletes):
         yield batch.select(wanted)
 
@@ -242,7 +250,7 @@ def snapshot_rows(table: Iceberg, snapshot: int, file: str) -> pa.Table:
     """The rows that a snapshot has of one of its data files, in plain types."""
     scan = table.scan(snapshot_id=snapshot)
     schema = common(plain_schema(_arrow_schema(scan.projection())))
-    rows = _batches(table, scan, _tasks(scan)[file])
+    rows = _batches(table, scan.projection(), _tasks(scan)[file])
     return pa.Table.from_batches((conform(batch, schema) for batch in rows), schema=schema)
 
 

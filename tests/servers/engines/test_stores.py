@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lake import lake_in
 from mondrian_ops import pipeline, publish, stores
 from mondrian_ops.datasets.people import people
 from mondrian_ops.engines.local import LocalEngine
@@ -181,3 +182,30 @@ def test_rows_that_wait_keep_their_policies(
     assert "2025-08-02" not in stores.names_in(store.url("out"))
     report = pipeline.run(jobs[1], engine=spark_engine)
     assert (report["rows"]["published"], report["policies"]) == (130, ["patients"])
+
+
+@pytest.mark.soak  # executors know no catalog: what they write, any local folder shows
+def test_executors_write_and_check_the_parts_of_a_table(
+    spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = lake_in(tmp_path, monkeypatch)
+    pq.write_table(people(ROWS, seed=4), tmp_path / "people.parquet")
+    output = "iceberg://lake/clinic.released"
+    told = {
+        "input": str(tmp_path / "people.parquet"),
+        "output": output,
+        "engine": "spark",
+        "k": 4,
+        "identifiers": ["name"],
+        "quasi_identifiers": ["age", "sex", "income"],
+        "sensitive": ["diagnosis"],
+        "partitioning": {"fragments": 3, "sample": 1.0},
+        "cut": "median",
+    }
+    local = pipeline.run(pipeline.load_job(told | {"engine": "local", "output": f"{tmp_path}/out"}))
+    report = pipeline.run(pipeline.load_job(told), engine=spark_engine)
+    assert report["metrics"] == local["metrics"]
+    rows = catalog.load_table("clinic.released").scan().to_arrow()
+    written = pq.read_table(tmp_path / "out")
+    assert in_any_order(rows.cast(written.schema)) == in_any_order(written)
+    assert pipeline.verify(pipeline.load_job(told), output)["passed"]
