@@ -14,7 +14,7 @@ one, which looks again and goes on only if the table is still as its release nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from mondrian_ops.publish.publication import (
     complete,
     publication_of,
 )
+from mondrian_ops.stores.access_policy import may_write
 from mondrian_ops.stores.files import list_directory, names_in, read_file, remove_tree, write_file
 from mondrian_ops.stores.locations import joined, parent_of, shown
 from mondrian_ops.stores.private_folders import is_work_name
@@ -105,17 +106,19 @@ class IcebergPublication(Publication):
         with _errors(target):
             table = _table(target)
             folder = _folder(_location(target))
+        if not may_write(joined(folder, "any")):  # wherever the catalog says that the table lies
+            return
         try:
             names = list(names_in(folder))
             alive = {token, *(_token_in(joined(folder, n)) for n in names if is_work_name(n))}
-        except (FileNotFoundError, PermissionError):  # there are none, or another user's
+        except (FileNotFoundError, PermissionError, StorageError):  # none, or another user's
             return
         left = {name for name in names if table_folders.is_token(name)}
         if table is not None:
             branches = [ref for ref in table.refs() if ref.startswith(_BRANCH)]
             left -= {_summary(each).get(TOKEN) for each in table.snapshots()}
             left |= {ref.removeprefix(_BRANCH) for ref in branches}
-        for each in left - alive:
+        for each in filter(table_folders.is_token, left - alive):
             if not self.unstage(target, each):
                 remove_tree(table_folders.of_attempt(folder, each))
 
@@ -133,6 +136,7 @@ class IcebergPublication(Publication):
 
         def attempt() -> None:
             table = _table(target) or _made(target, candidate)
+            _refuse_moved(table, target, candidate)
             if not snapshots.is_staged(table, branch, candidate):
                 _drop(table, candidate.token)
                 snapshots.stage(table.refresh(), target, branch, candidate)
@@ -168,8 +172,7 @@ class IcebergPublication(Publication):
         where the branch is gone, or somebody else has written to it.
         """
         refuse()
-        with _errors(target):
-            folder = table_folders.of_attempt(_folder(_location(target)), token)
+        folder = table_folders.of_attempt(parent_of(parent_of(staging)), token)
         for file in list_directory(staging, hidden=True):
             if not file.name.startswith("."):
                 write_file(joined(folder, file.name), read_file(file.url))
@@ -207,6 +210,16 @@ def _there(target: str) -> Table:
             "run again from the partition task"
         )
     return table
+
+
+def _refuse_moved(table: Table, target: str, candidate: Candidate) -> None:
+    """Raise StorageError if the table lies elsewhere than the parts, which it was asked about."""
+    attempt = parent_of(next(iter(candidate.rows)))
+    if parent_of(attempt) != _folder(table.location()):
+        raise StorageError(
+            f"output: {shown(target)} lies elsewhere than when the run began; run again from the "
+            "partition task"
+        )
 
 
 def _location(target: str) -> str:
@@ -263,7 +276,8 @@ def _current(table: Table) -> str | None:
             return None
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
-    return None if snapshot is None else _summary(snapshot)[TOKEN]
+    token = "" if snapshot is None else _summary(snapshot)[TOKEN]
+    return token if table_folders.is_token(token) else None
 
 
 def _drop(table: Table, token: str) -> bool:
@@ -288,13 +302,14 @@ def _drop(table: Table, token: str) -> bool:
         ],
         {MAIN: main, _BRANCH + token: branch.snapshot_id},
     )
-    for path in files:
-        table.io.delete(path)
+    _delete(table, files)
     return len(gone) < len(mine)
 
 
 def _own_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
     """The files that describe a snapshot and no other one."""
+    if not _is_own(table, snapshot.manifest_list):
+        return
     yield snapshot.manifest_list
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id == snapshot.snapshot_id:
@@ -307,8 +322,20 @@ def _remove_made(table: Table, token: str) -> None:
         return
     table.catalog.drop_table(table.name())
     before = [each.metadata_file for each in table.metadata.metadata_log]
-    for path in {*before, table.metadata_location}:
-        table.io.delete(path)
+    _delete(table, {*before, table.metadata_location})
+
+
+def _delete(table: Table, paths: Iterable[str]) -> None:
+    """Delete files that describe the table."""
+    for path in paths:
+        if _is_own(table, path):
+            table.io.delete(path)
+
+
+def _is_own(table: Table, path: str) -> bool:
+    """Whether a file describes the table; whoever may commit can name any other one there."""
+    is_below = path.startswith(f"{table.location().rstrip('/')}/") and "/../" not in path
+    return is_below and path.endswith((".avro", ".metadata.json", ".metadata.json.gz"))
 
 
 def _move(table: Table, target: str, token: str) -> None:

@@ -295,3 +295,8 @@ def catalog_errors(url: str) -> Iterator[None]:
             f"{shown(url)}: PyIceberg cannot read the table ({type(error).__name__}); write its "
             "data files as Parquet, in types of Iceberg's version 2"
         ) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("sqlalchemy."):
+            raise
+        name = type(error).__name__
+        raise OSError(f"{shown(url)}: the database of the catalog fails ({name})") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import AddSnapshotUpdate, SetLocationUpdate, SetSnapshotRefUpdate
+from sqlalchemy.exc import OperationalError
 
 from lake import lake_in
 from mondrian_ops.errors import StorageError
@@ -453,3 +457,67 @@ def test_working_files_of_a_table_say_of_which(catalog):
     assert output_of(work) == OUT
     assert is_work_path(work, "dag/run")
     assert not is_work_path(work, "dag/other")
+
+
+# Who may commit to the table, and no more
+
+
+@pytest.mark.parametrize("way", ["branch", "files", "release"])
+def test_what_others_write_into_the_metadata_has_nothing_removed_or_read_elsewhere(
+    catalog, tmp_path, way
+):
+    """The attack: names that lead out of the folder, and files of others as those of a snapshot."""
+    put(written(1))
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "_report.json").write_text('{"secret": 1}')
+    (precious / "snap.avro").write_text("precious")
+    table = catalog.load_table(NAME)
+    folder = Path(table.location().removeprefix("file://"), "_mondrian_ops")
+    away = os.path.relpath(precious, folder)
+    token = {"branch": away, "release": away}.get(way, "0" * 32)
+    current = table.current_snapshot()
+    forged = current.model_copy(
+        update={
+            "snapshot_id": current.snapshot_id + 1,
+            "parent_snapshot_id": current.snapshot_id,
+            "sequence_number": table.metadata.last_sequence_number + 1,
+            "summary": Summary(Operation.APPEND, **{iceberg.TOKEN: token}),
+        }
+        | ({"manifest_list": f"file://{precious}/snap.avro"} if way == "files" else {})
+    )
+    ref = "main" if way == "release" else f"mondrian_ops-{token}"
+    named = SetSnapshotRefUpdate(ref_name=ref, type="branch", snapshot_id=forged.snapshot_id)
+    table._do_commit((AddSnapshotUpdate(snapshot=forged), named), ())
+    if way == "release":
+        assert current_token(OUT) is None
+        assert report_of(OUT) is None
+        with pytest.raises(StorageError, match="rows that no release has put there"):
+            check_output("in.parquet", OUT)
+    else:
+        check_output("in.parquet", OUT)
+    assert {path.name for path in precious.iterdir()} == {"_report.json", "snap.avro"}
+
+
+def test_a_table_that_was_moved_meanwhile_is_not_followed(catalog, tmp_path):
+    put(written(1))
+    work = written(2)
+    table = catalog.load_table(NAME)
+    table._do_commit((SetLocationUpdate(location=f"file://{tmp_path}/elsewhere"),), ())
+    with pytest.raises(StorageError, match="lies elsewhere than when the run began"):
+        stage(work)
+    assert not (tmp_path / "elsewhere" / "_mondrian_ops").exists()
+
+
+def test_a_failure_of_the_catalogs_database_may_be_tried_again(catalog, monkeypatch):
+    work = written(1)
+
+    def locked(*_: Any) -> None:
+        raise OperationalError("UPDATE", {"path": "file:///secret"}, Exception("locked"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_do_commit", locked)
+        with pytest.raises(OSError, match=r"catalog fails \(OperationalError\)$"):
+            stage(work)
+    put(work)
+    assert version_of(catalog) == 1
