@@ -145,6 +145,7 @@ def gather(job: Job, sample: Sample, measured: Iterable[Mapping[str, Any]]) -> d
         "cut": job.cut,
         "quasi_identifiers": list(job.quasi_identifier_names),
         "sensitive": list(job.sensitive),
+        "job": {key: each for key, each in job.to_dict().items() if key in reports.OF_CURVE},
         "rows": sample.rows,
         "measured": sample.measured,
         "fragments": sample.fragments,

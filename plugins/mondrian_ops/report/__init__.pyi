@@ -8,6 +8,7 @@ from mondrian_ops.report.document import json_content as json_content
 from mondrian_ops.report.document import parsed as parsed
 from mondrian_ops.report.document import unmeasured as unmeasured
 from mondrian_ops.report.frontier import FRONTIER_NAME as FRONTIER_NAME
+from mondrian_ops.report.frontier import OF_CURVE as OF_CURVE
 from mondrian_ops.report.frontier import frontier_files as frontier_files
 from mondrian_ops.report.frontier import frontier_text as frontier_text
 from mondrian_ops.report.json_reading import ReportError as ReportError

@@ -1,9 +1,9 @@
 """The frontier as lines for a terminal, as CSV, as a picture and as a page, all from one dict.
 
 ``{"input", "rows", "measured", "fragments", "drawn", "algorithm", "cut", "quasi_identifiers",
-"sensitive", "points", "version", "created"}``, as :mod:`mondrian_ops.pipeline.frontier` gathers
-it. A point has ``k``, ``l`` (None: no diversity is required) and its figures or, if it cannot be
-attained, a ``reason``.
+"sensitive", "job", "points", "version", "created"}``, as :mod:`mondrian_ops.pipeline.frontier`
+gathers it; ``job`` has the options `OF_CURVE`. A point has ``k``, ``l`` (None: no diversity is
+required) and its figures or, if it cannot be attained, a ``reason``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ Frontier = Mapping[str, Any]
 Point = Mapping[str, Any]
 Pins = Mapping[str, tuple[float, float]]
 """k and loss of releases, by name."""
+
+OF_CURVE = ("quasi_identifiers", "entity_id", "algorithm", "cut", "relaxed")
+"""Options of a job that say which curve its releases lie on."""
 
 _CSV = (
     "k", "l", "attainable", "achieved_k", "achieved_l", "rows", "measured_rows", "suppressed",
@@ -175,6 +178,12 @@ def _svg(frontier: Frontier) -> str:
         name=frontier["input"].rstrip("/").rpartition("/")[2],
         measured=first if len(first) < 100 else first[: first.index(":")],
     )
+
+
+def is_on_curve(frontier: Frontier, job: Mapping[str, Any]) -> bool:
+    """Whether a release by ``job`` lies on the curve: of the same columns, made in the same way."""
+    measured = frontier.get("job")
+    return measured is not None and all(measured.get(key) == job.get(key) for key in OF_CURVE)
 
 
 def frontier_section(frontier: Frontier, pins: Pins) -> Section | None:

@@ -29,7 +29,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.errors import MondrianOpsError
 from mondrian_ops.report import number_format
 from mondrian_ops.report.charts import Spark, Spot
-from mondrian_ops.report.frontier import DAMAGE, frontier_section
+from mondrian_ops.report.frontier import DAMAGE, frontier_section, is_on_curve
 from mondrian_ops.report.page import STYLE, environment
 from mondrian_ops.report.sections import Section, Table, sections
 from mondrian_ops.report.series import MOST_NIGHTS, series_sections
@@ -321,16 +321,24 @@ def _from_list(release: Release) -> Table:
 
 
 def _frontier(reader: Reader, releases: dict[str, Release]) -> Section | None:
-    """The frontier of the input that named releases share; None where nobody measured it."""
+    """The newest frontier of the input that named releases share, and where these lie on it.
+
+    None where nobody measured it, or only for other columns or another way to cut.
+    """
     inputs = {release.input_series for release in releases.values()}
     content = reader.frontier(*inputs) if len(inputs) == 1 else None
-    pins = {
-        name: (release.k, release.GCP)
-        for name, release in releases.items()
-        if release.k is not None and release.GCP is not None
-    }
+    if content is None:
+        return None
     try:
-        return frontier_section(json.loads(content), pins) if content else None
+        frontier = json.loads(content)
+        pins = {
+            name: (release.k, release.GCP)
+            for name, release in releases.items()
+            if release.k is not None
+            and release.GCP is not None
+            and is_on_curve(frontier, json.loads(reader.content(release) or "{}").get("job", {}))
+        }
+        return frontier_section(frontier, pins) if pins else None
     except (*DAMAGE, RecursionError):
         return None
 

@@ -18,10 +18,13 @@ from releases import entry, entry_id, keep, keep_entry, report_of
 
 
 def test_a_frontier_of_a_hidden_dag_is_not_shown(client, catalogue, hidden):
-    keep(catalogue, 1)
+    told = report_of()
+    keep(catalogue, 1, report=told)
     points = [{"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1}]
     frontier = entry(90, state="frontier", dag_id="mondrian_frontier")
-    keep_entry(catalogue, frontier, frontier=json.dumps({"points": points}).encode())
+    keep_entry(
+        catalogue, frontier, frontier=json.dumps({"points": points, "job": told["job"]}).encode()
+    )
     assert "Frontier" in page_at(client, f"releases/{entry_id(1)}").text
     hidden.add("mondrian_frontier")
     assert "Frontier" not in page_at(client, f"releases/{entry_id(1)}").text

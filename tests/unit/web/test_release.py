@@ -67,7 +67,8 @@ def test_the_page_names_who_approved(client, catalogue):
 
 
 def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, catalogue):
-    keep(catalogue, 1, GCP=0.2)
+    told = report_of()
+    keep(catalogue, 1, GCP=0.2, report=told)
     points = [
         {"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1},
         {"k": 10, "l": None, "GCP": 0.2, "risk_avg": 0.05},
@@ -77,7 +78,8 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ca
     frontier = entry(
         90, state="frontier", dag_id="mondrian_frontier", dataset="out/people_frontier"
     )
-    keep_entry(catalogue, frontier, frontier=json.dumps({"points": points}).encode())
+    measured = {"points": points, "job": told["job"]}
+    keep_entry(catalogue, frontier, frontier=json.dumps(measured).encode())
     page = page_at(client, f"releases/{entry_id(1)}")
     (chart,) = [chart for chart in page.charts if chart.kind == "lines"]
     assert chart.says == [
@@ -89,12 +91,30 @@ def test_a_frontier_of_the_same_input_is_shown_with_the_release_in_it(client, ca
     ]
     assert "1 release." in page_at(client, "releases").text
     page_at(client, f"releases/{entry_id(90)}", 404)
-    keep(catalogue, 2, GCP=0.3)
+    keep(catalogue, 2, GCP=0.3, report=told)
     compared = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(2)}").charts[-1]
     assert [each.partition(":")[0] for each in compared.says[-2:]] == ["A", "B"]
     keep(catalogue, 3, input="elsewhere")
     charts = page_at(client, f"compare?id={entry_id(1)}&id={entry_id(3)}").charts
     assert "lines" not in {chart.kind for chart in charts}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"quasi_identifiers": [{"name": "age"}]}, {"cut": "gain"}, {"algorithm": "tds"}, None],
+    ids=["columns", "cut", "algorithm", "unknown"],
+)
+def test_a_release_of_other_columns_or_another_cut_is_on_no_curve(changed, client, catalogue):
+    told = report_of()
+    keep(catalogue, 1, report=told)
+    points = [{"k": 5, "l": None, "GCP": 0.1, "risk_avg": 0.1}]
+    frontier = entry(90, state="frontier", dag_id="mondrian_frontier")
+    measured = {"points": points}
+    if changed is not None:
+        measured["job"] = {**told["job"], **changed}
+    keep_entry(catalogue, frontier, frontier=json.dumps(measured).encode())
+    page = page_at(client, f"releases/{entry_id(1)}")
+    assert "lines" not in {chart.kind for chart in page.charts}
 
 
 def keep_in(catalogue, state):
