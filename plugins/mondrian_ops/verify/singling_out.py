@@ -119,8 +119,10 @@ def sampled_classes(
     # The last one by chance, so that many small parts have as many rows as one large part.
     chosen = np.zeros(len(sizes), bool)
     chosen[shuffled[most - (np.cumsum(drawn) - drawn) > random.random() * drawn]] = True
-    place = np.flatnonzero(np.repeat(chosen, sizes))
-    class_of = np.repeat(np.flatnonzero(chosen), sizes[chosen])
+    # Of few of them, so that no array has all rows.
+    drawn = sizes[chosen]
+    class_of = np.repeat(np.flatnonzero(chosen), drawn)
+    place = np.arange(len(class_of)) + np.repeat(starts[chosen] - np.cumsum(drawn) + drawn, drawn)
     if made_up is not None:
         place, class_of = (each[~made_up[place]] for each in (place, class_of))
     # Not in the order of the part, which is another one in each attempt.
