@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 MAX_ALIASES = 20  # each may double what the others stand for
+MAX_LEVELS = 100  # each is read in the time of all around it
 MAX_MERGED_KEYS = 10_000  # of one mapping, with those that `<<` takes from others
 
 
@@ -33,7 +34,8 @@ def parsed(text: str) -> Any:
 
     Raises:
         DocumentError: it is neither, or has a duplicate key, more than ``MAX_ALIASES`` aliases, a
-            mapping of more than ``MAX_MERGED_KEYS`` keys, or half of a surrogate pair.
+            mapping of more than ``MAX_MERGED_KEYS`` keys, more than ``MAX_LEVELS`` levels of YAML,
+            or half of a surrogate pair.
     """
     if text.lstrip().startswith("{"):
         try:
@@ -103,18 +105,23 @@ def _yaml_value(text: str) -> Any:
 
 @cache
 def _yaml_loader() -> Any:
-    """yaml's SafeLoader, which refuses duplicate keys and more aliases than the limit."""
+    """yaml's SafeLoader, which refuses duplicate keys, and more aliases or levels than allowed."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        aliases = 0
+        aliases = levels = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 self.aliases += 1
                 if self.aliases > MAX_ALIASES:
                     raise DocumentError(f": more than {MAX_ALIASES} aliases")
-            return super().compose_node(parent, index)
+            if self.levels >= MAX_LEVELS:
+                raise DocumentError(_TOO_DEEP)
+            self.levels += 1
+            composed = super().compose_node(parent, index)
+            self.levels -= 1
+            return composed
 
         def flatten_mapping(self, node: Any) -> None:
             super().flatten_mapping(node)

@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from mondrian_ops.stores.documents import MAX_ALIASES, MAX_MERGED_KEYS, DocumentError, parsed
+from mondrian_ops.stores.documents import (
+    MAX_ALIASES,
+    MAX_LEVELS,
+    MAX_MERGED_KEYS,
+    DocumentError,
+    parsed,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +56,10 @@ def test_no_document_grows_by_what_it_repeats():
     assert len(parsed(f"a: &a {{{keys}}}\nb: {{<<: *a}}\n")["b"]) == MAX_MERGED_KEYS
     with pytest.raises(DocumentError, match="more than 10,000 keys"):
         parsed(f"a: &a {{{keys}}}\nb: {{<<: *a, c: 1}}\n")
+
+
+def test_levels_have_a_limit():
+    levels = "".join(f"{' ' * level}k:\n" for level in range(MAX_LEVELS - 1))
+    parsed(f"{levels}{' ' * MAX_LEVELS}1")
+    with pytest.raises(DocumentError, match="nested too deeply"):
+        parsed(f"{levels}{' ' * MAX_LEVELS}k: 1")
