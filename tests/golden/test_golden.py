@@ -73,6 +73,7 @@ def test_a_plan() -> None:
     expect("commands.json", "plan", fragments)
 
 
+@pytest.mark.servers  # unit/pipeline/test_frontier.py compares its points with runs
 def test_a_frontier() -> None:
     done = command(
         *("frontier", write_job(job_of("gain")), "--json", "--output", "frontier"),

@@ -33,6 +33,7 @@ for package, names in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.servers  # for the seconds that all imports take
 def test_every_name_is_there() -> None:
     names: dict[str, list[str]] = {}
     for package in LATE:

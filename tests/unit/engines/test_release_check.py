@@ -29,7 +29,7 @@ from mondrian_ops.errors import PrivacyError
 from mondrian_ops.verify import requirements
 from mondrian_ops.verify.labels import labels_of_job
 from staged_checks import DAMAGES, StagedRelease, outcome
-from tiers import in_soak
+from tiers import in_soak, one_here
 
 
 @examples(100)
@@ -118,7 +118,7 @@ SENT = [("counts", 0), ("counts", 1), ("heads", 0), ("classes", 0)]
     ("criteria", "kind", "part"),
     [
         ({"l": 2}, *SENT[0]),
-        *(({"t": 0.3}, *each) for each in [*SENT[2:], ("values", 0)]),
+        *one_here((({"t": 0.3}, *each) for each in [*SENT[2:], ("values", 0)]), of=2),
         *in_soak([({"l": 2}, *SENT[1]), ({"t": 0.3}, *SENT[1]), ({"t": 0.3}, "values", 2)]),
     ],
 )

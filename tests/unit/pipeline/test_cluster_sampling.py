@@ -103,6 +103,7 @@ class TestSample:
         assert point["NCP"] == pytest.approx(metrics["NCP"], rel=0.02)
         assert point["DP"] == pytest.approx(metrics["DP"], rel=0.02)
 
+    @pytest.mark.servers  # those below draw fragments, too
     def test_drawn_fragments_tell_what_a_sample_of_rows_does_not(
         self, hands: Path, tmp_path: Path
     ) -> None:
