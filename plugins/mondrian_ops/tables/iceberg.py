@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mondrian_ops.data.column_types import declared_fields, plain_schema
 from mondrian_ops.errors import InputError, MondrianOpsError
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import DataScan, FileScanTask
     from pyiceberg.table import Table as Iceberg
+    from pyiceberg.table.name_mapping import NameMapping
+
+_NUMBER = b"PARQUET:field_id"  # in the metadata of a column of a file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +103,9 @@ class IcebergTable(Table):
             names = tuple(columns)
             if names not in self._projections:  # which takes as long as some thousand rows
                 self._projections[names] = scan.select(*names).projection()
-            projection = self._projections[names]
-            for batch in _batches(table, projection, tasks[self.files[part]]):
+            projection, task = self._projections[names], tasks[self.files[part]]
+            rows = _as_written(table, projection, task, schema, batch_rows)
+            for batch in _batches(table, projection, task) if rows is None else rows:
                 for first in range(0, batch.num_rows, batch_rows):
                     yield conform(batch.slice(first, batch_rows), schema)
 
@@ -244,6 +249,42 @@ def _batches(table: Iceberg, projection: Schema, task: FileScanTask) -> Iterator
     wanted = [each.name for each in projection.fields]
     for batch in reader._record_batches_from_scan_tasks_and_deletes([task], deletes):
         yield batch.select(wanted)
+
+
+def _as_written(
+    table: Iceberg, projection: Schema, task: FileScanTask, schema: pa.Schema, batch_rows: int
+) -> Iterator[pa.RecordBatch] | None:
+    """The rows of a data file that is read as it is: nothing is deleted, no column has changed.
+
+    None for any other, which PyIceberg reads; it looks at the schemas for as long as it takes to
+    read ten thousand rows.
+    """
+    from pyiceberg.manifest import FileFormat
+
+    is_parquet = task.file.file_format is FileFormat.PARQUET
+    if task.delete_files or not (is_parquet and schema.names):
+        return None
+    file = pq.ParquetFile(table.io.new_input(task.file.file_path).open())
+    there = file.schema_arrow
+    has_numbers = any(_NUMBER in (field.metadata or {}) for field in there)
+    mapping = None if has_numbers else table.name_mapping()
+    for wanted in projection.fields:
+        if there.names.count(wanted.name) != 1:
+            return None
+        field = there.field(wanted.name)
+        number = (field.metadata or {}).get(_NUMBER, b"")
+        if mapping is not None:
+            number = str(_number_of(mapping, wanted.name)).encode()
+        if number != str(wanted.field_id).encode() or field.type != schema.field(wanted.name).type:
+            return None
+    return (
+        batch.select(schema.names) for batch in file.iter_batches(batch_rows, columns=schema.names)
+    )
+
+
+def _number_of(mapping: NameMapping, name: str) -> int | None:
+    """The number of a column in files that have names only."""
+    return next((each.field_id for each in mapping if name in each.names), None)
 
 
 def snapshot_rows(table: Iceberg, snapshot: int, file: str) -> pa.Table:

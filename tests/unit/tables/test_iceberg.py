@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table as Iceberg
@@ -114,6 +115,31 @@ def test_columns_are_found_by_what_they_are_not_by_how_they_were_called(patients
     assert rows[0] == {"ward": None, "years": 20}
     assert rows[-1] == {"ward": 7, "years": 60}
     assert len(rows) == 7
+
+
+@pytest.mark.parametrize("has_numbers", [True, False])
+def test_columns_that_took_each_others_names_are_not_read_by_name(catalog, tmp_path, has_numbers):
+    """A file of the same types and names is read as it is only where the numbers are the same."""
+    rows = pa.table({"a": [1, 2], "b": [10, 20]})
+    table = catalog.create_table("clinic.swapped", schema=rows.schema)
+    if has_numbers:
+        table.append(rows)
+    else:
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        table.add_files([f"file://{tmp_path}/rows.parquet"])
+    before = tables.open_table("iceberg://lake/clinic.swapped")
+    assert pa.Table.from_batches(before.batches()).to_pydict() == rows.to_pydict()
+    for one, other in (("a", "c"), ("b", "a"), ("c", "b")):
+        with table.update_schema() as update:
+            update.rename_column(one, other)
+    table.append(pa.table({"b": [3], "a": [30]}))
+    after = tables.open_table("iceberg://lake/clinic.swapped")
+    assert after.schema.names == ["b", "a"]
+    read = pa.Table.from_batches(after.batches(["b", "a"])).sort_by("b").to_pydict()
+    assert read == table.scan().to_arrow().sort_by("b").to_pydict()
+    if has_numbers:
+        assert read == {"b": [1, 2, 3], "a": [10, 20, 30]}
+    assert pa.Table.from_batches(before.batches()).to_pydict() == rows.to_pydict()
 
 
 def test_an_earlier_state_has_the_columns_that_it_had(patients):
