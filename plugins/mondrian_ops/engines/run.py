@@ -206,6 +206,12 @@ class Run:
         changed = {*job.quasi_identifier_names, *job.identifiers}
         return [each for each in self.dataset.source.declared if each.name not in changed]
 
+    def forget_rows(self) -> None:
+        """Give back the memory of the rows that were kept for a second pass over the source."""
+        if self.kept is not None:
+            self.kept = None
+            pa.default_memory_pool().release_unused()
+
     def save_draft(self, draft: Draft) -> None:
         self.draft = draft
         if self._work is not None:

@@ -268,7 +268,7 @@ def steps(
         with run.phases("count"):
             retrieval, files = (retrieval, None) if retrieval else _retrieval(run)
             counts = _counts(run, engine, retrieval, _in_rows(progress, "partition", rows))
-            run.kept = None
+            run.forget_rows()
     survey, by_person = run.draft.survey, run.dataset.job.entity_id is not None
     findings = confirmed(survey, counts.followed, by_person)
     findings += shown_in_sets(run.draft.profile, run.dataset.job.k)

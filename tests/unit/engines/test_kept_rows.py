@@ -11,7 +11,7 @@ from mondrian_ops import pipeline, publish
 from mondrian_ops.engines import local
 from mondrian_ops.engines.kept_rows import MOST_BYTES, KeptRows
 from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.pipeline.partition import begin
+from mondrian_ops.pipeline.partition import begin, steps
 from mondrian_ops.tables.files import FileTable
 
 ROWS = 3_000
@@ -96,3 +96,15 @@ def test_fragments_have_the_same_rows_whether_these_are_read_once_or_twice(
     assert all(part.schema.types == rows.schema.types for part in parts)
     key = [(name, "ascending") for name in rows.column_names]
     assert pa.concat_tables(parts).sort_by(key).equals(rows.sort_by(key))
+
+
+def test_a_run_does_not_hold_the_rows_once_they_are_counted(tmp_path):
+    """Also where the profile has the counts, so that nobody takes the rows."""
+    pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "in.parquet")
+    job = pipeline.load_job(
+        {"input": str(tmp_path / "in.parquet"), "output": str(tmp_path / "out"), "k": 2,
+         "quasi_identifiers": ["age"]}
+    )  # fmt: skip
+    run = begin(job, publish.work_path(str(job.output), "kept"))
+    steps(run, LocalEngine())
+    assert run.kept is None
