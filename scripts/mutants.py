@@ -143,6 +143,23 @@ def first_failing(took: Mapping[pytest.Item, float]) -> int:
     return 0
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """What tests write, also from processes that they start, is not shown."""
+    sys.stdout.flush()
+    kept, nowhere = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, each in enumerate(kept, start=1):
+            os.dup2(each, number)
+            os.close(each)
+
+
 def limit(seconds: float) -> None:
     """End this process after so much CPU time, or twenty times that of waiting."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -160,11 +177,9 @@ def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> in
         status = 1
         try:
             limit(SECONDS)
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere, 2)
-            target.become(source)
-            status = min(first_failing(took), 255)
+            with silent():
+                target.become(source)
+                status = min(first_failing(took), 255)
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
@@ -205,7 +220,7 @@ class Session:
         calls = Calls(modules)
         for item in items:
             started = time.process_time()
-            with calls.noted():
+            with calls.noted(), silent():
                 is_bad = fails(item)
             self._took[item] = time.process_time() - started
             if is_bad:
