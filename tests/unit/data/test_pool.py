@@ -20,10 +20,16 @@ from mondrian_ops.data.pool import as_shown, shown_by_night
         ([[1, 5], [2, 5]], [[1, 5], [2, 5]]),
         ([[1, 1], [2, 1], [4, 1]], [[1, 5]]),
         ([[1, 4], [2, 4], [3, 9], [5, 2]], [[1, 8], [3, 11]]),
+        ([[1, 6], [2, 2], [3, 4]], [[1, 6], [2, 6]]),
     ],
 )
 def test_nights_with_few_rows_are_told_with_the_next(waits, shown):
     assert shown_by_night(waits, 5) == shown
+
+
+@pytest.mark.parametrize(("waits", "shown"), [(0, 0), (1, 0), (2, 4), (3, 4), (4, 4), (5, 5)])
+def test_few_rows_are_told_as_none_or_k(waits, shown):
+    assert as_shown(waits, 4) == shown
 
 
 COUNTS = st.lists(st.integers(1, 12), max_size=6)

@@ -57,6 +57,8 @@ def answer(option, name="ada", **more):
         (answer("Approve", timedout=False), "approved", "approved by ada"),
         ({"error": "too late", "error_type": "timeout"}, "expired", "nobody approved it in time"),
         (answer("Approved?"), "rejected", "rejected by ada"),
+        (answer("Approve", chosen_options=[]), "rejected", "rejected by ada"),
+        (answer("", chosen_options=["Approve", "Reject"]), "rejected", "rejected by ada"),
         (answer("Approve", name=None, timedout=True), "expired", "nobody approved it in time"),
     ],
 )
