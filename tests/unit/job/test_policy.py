@@ -39,6 +39,7 @@ WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
     [
         ({"min_k": 5}, minimal(), ""),
         ({"min_k": 6}, minimal(), "k"),
+        ({"min_k": 5}, minimal(k=6), ""),
         # k counts persons: never fewer rows
         ({"min_k": 5}, minimal(entity_id="id"), ""),
         ({"min_l": 2}, minimal(), "l"),
@@ -53,6 +54,7 @@ WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
         (ENTROPY, with_sensitive(l=2, diversity="entropy"), ""),
         (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3), ""),
         (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=3.1), "c"),
+        (RECURSIVE, with_sensitive(l=2, diversity="recursive", c=2.5), ""),
         (RECURSIVE, with_sensitive(l=2, diversity="entropy"), "diversity"),
         (WIDE, with_sensitive(l=2), "l_width.income"),
         (WIDE, with_sensitive(l=2, l_width={"income": "9 %"}), "l_width.income"),
@@ -60,6 +62,11 @@ WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
         (WIDE, with_sensitive(l=2, l_width={"income": "10 %"}), ""),
         (WIDE, with_sensitive(l=2, l_width={"income": "20 %"}), ""),
         (WIDE, minimal(), "l"),
+        (
+            WIDE,
+            minimal(sensitive=["income", "incentive"], l=2, l_width={"income": "10 %"}),
+            "l_width.incentive",
+        ),
         (WIDE, with_sensitive(), "l l_width.income"),
         # Neither a quasi-identifier nor a column published as it is has a width.
         (WIDE, minimal(quasi_identifiers=["income"], sensitive=["x"], l=2), "quasi_identifiers"),
@@ -72,6 +79,7 @@ WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
         ({"max_t": 0.2}, with_sensitive(), "t"),
         ({"max_t": 0.2}, with_sensitive(t=0.3), "t"),
         ({"max_t": 0.2}, with_sensitive(t=0.2), ""),
+        ({"max_t": 0.2}, with_sensitive(t=0.1), ""),
         ({"max_t": 0.2}, with_sensitive(t=0.2, t_distance="ordered"), "t_distance"),
         (
             {"max_t": 0.2, "t_distance": "ordered"},
@@ -86,13 +94,19 @@ WIDE = {"min_l": 2, "l_width": {"inc*": "10 %"}}
         ({"max_risk": 0.1}, minimal(max_gcp=0.1), "max_risk"),
         ({"max_suppressed": 20}, minimal(max_suppressed=20), ""),
         ({"max_suppressed": 20}, minimal(max_suppressed=0), ""),
+        ({"max_suppressed": 20}, minimal(max_suppressed=0.0), ""),
+        ({"max_suppressed": 20}, minimal(max_suppressed=1), ""),
         ({"max_suppressed": 20}, minimal(max_suppressed=0.01), "max_suppressed"),
+        ({"max_suppressed": 1}, minimal(max_suppressed=0.01), "max_suppressed"),
+        ({"max_suppressed": 0.5}, minimal(max_suppressed=0.4), ""),
+        ({"max_query_error": 2}, minimal(max_query_error=0.5), ""),
         ({"max_suppressed": 0.01}, minimal(max_suppressed=1), "max_suppressed"),
         ({"entity_id": "id"}, minimal(), "entity_id"),
         ({"entity_id": "id"}, minimal(entity_id="row"), "entity_id"),
         ({"entity_id": "id"}, minimal(entity_id="ID"), ""),
         ({"unlisted": "drop"}, minimal(unlisted="publish"), "unlisted"),
         ({"unlisted": "drop"}, minimal(), ""),
+        ({"unlisted": "publish"}, minimal(unlisted="publish"), ""),
         ({"overlap": "refuse"}, minimal(), "overlap"),
         ({"overlap": "refuse"}, minimal(overlap="warn"), "overlap"),
         ({"overlap": "refuse"}, minimal(overlap="refuse"), ""),
@@ -127,6 +141,26 @@ def test_a_job_may_ask_for_more_and_never_for_less(floor, job, options):
     assert short(floor, job) == options
 
 
+@pytest.mark.parametrize(
+    ("floor", "job", "remedy"),
+    [
+        ({"max_gcp": 0.3}, minimal(), "set 0.3 or less"),
+        ({"max_suppressed": 20}, minimal(max_suppressed=30), "set 20 or less"),
+        (
+            {"max_suppressed": 20},
+            minimal(max_suppressed=0.01),
+            "set 20 or less, as a number of rows",
+        ),
+        ({"overlap": "warn"}, minimal(overlap="warn", population="own"), "remove it"),
+        ({"overlap": "warn", "population": "p"}, minimal(overlap="warn"), "set p"),
+    ],
+)
+def test_a_job_that_follows_the_remedy_meets_the_policy(floor, job, remedy):
+    (sentence,) = shortfalls(policy(people_by=["age"], **floor) if "overlap" in floor else
+                             policy(**floor), Job.from_dict(job))  # fmt: skip
+    assert sentence.rpartition("; ")[2] == remedy
+
+
 ROLES = {"ssn": "identifier", "zip*": "quasi_identifier", "income": "sensitive"}
 
 
@@ -136,6 +170,7 @@ ROLES = {"ssn": "identifier", "zip*": "quasi_identifier", "income": "sensitive"}
         (minimal(), ""),
         (minimal(identifiers=["ssn", "zip", "income"]), ""),
         (minimal(identifiers=["ssn"], identifier_policy="redact"), ""),
+        (minimal(identifiers=["ssn"], unlisted="publish"), ""),
         (minimal(quasi_identifiers=["zip=prefix"], sensitive=["income"]), ""),
         (minimal(quasi_identifiers=["ssn"]), "quasi_identifiers"),
         (minimal(sensitive=["ssn"]), "sensitive"),
