@@ -117,6 +117,15 @@ def test_a_prefix_stands_for_texts_that_are_not_longer():
     ]
 
 
+def test_a_column_whose_kind_the_values_decide_may_have_prefixes():
+    """A job that names no generalization gets prefixes where most values are rare."""
+    values = pa.array(["ann@a.org", "ann", "bob", "b*", None])
+    texts = ["ann******", "bob", '"b*"', "*", None]
+    assert covered(quasi(), values, a=texts) == [[0, 3], [0, 3], [1, 3], [2, 3], [3, 4]]
+    sets = ["{ann, bob}", '"b*"', "*"]
+    assert covered(quasi(), values, a=sets) == [[2], [0, 2], [0, 2], [1, 2], [2]]
+
+
 def test_a_set_lists_its_values():
     texts = ["{F, M}", "F", '{F, "a, b"}', None, "*", "None", '"*"']
     values = pa.array(["F", "M", "a, b", "X", None, "*"])
