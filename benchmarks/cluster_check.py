@@ -106,7 +106,7 @@ def _checked(job: Job, directory: WorkDir, rows: int, remote: str = "") -> list[
     from mondrian_ops.engines.release_check import ReleaseCheck
     from mondrian_ops.engines.run import Run
     from mondrian_ops.engines.spark import SparkEngine, session_of
-    from mondrian_ops.pipeline.wrap_up import counted_here
+    from mondrian_ops.pipeline.wrapping_up import counted_here
 
     paths = {number: directory.part_path(number) for number in _numbers(rows)}
     if remote:

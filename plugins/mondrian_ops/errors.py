@@ -7,7 +7,6 @@ Messages name options, columns, files and counts, never a person's value.
 
 from __future__ import annotations
 
-import difflib
 import opcode
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,6 +67,8 @@ class StorageError(MondrianOpsError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the known word nearest to ``word``, else the empty text."""
+    import difflib
+
     by_folded = {name.casefold(): name for name in known}
     nearest = difflib.get_close_matches(word.casefold(), by_folded, n=1)
     return f" (did you mean {by_folded[nearest[0]]!r}?)" if nearest else ""

@@ -194,6 +194,9 @@ class _Masked:
     def __init__(self) -> None:
         self.MaskedArray = _MaskedArray()
 
+    def isMaskedArray(self, value: object) -> bool:  # noqa: N802 - numpy's name
+        return self.MaskedArray.__instancecheck__(value)
+
     def is_masked(self, values: Any) -> bool:
         return "numpy.ma" in sys.modules and bool(sys.modules["numpy.ma"].is_masked(values))
 

@@ -27,7 +27,7 @@ from tiers import in_soak
 
 ROWS = 60
 
-wrapping_up = sys.modules["mondrian_ops.pipeline.wrap_up"]  # not the function of that name
+wrapping_up = sys.modules["mondrian_ops.pipeline.wrapping_up"]
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_the_classes_are_the_same_whatever_is_worthwhile(run, monkeypatch):
     rows, one = run("one")
     monkeypatch.setattr(planning, "_VALUE_S", 1e9)
     monkeypatch.setattr(
-        sys.modules["mondrian_ops.pipeline.partition"], "available_cores", lambda: 2
+        sys.modules["mondrian_ops.pipeline.partitioning"], "available_cores", lambda: 2
     )
     again, several = run("several")
     asked, six = run("asked", fragments=6)

@@ -22,6 +22,8 @@ TASKS = ["partition", "anonymize_fragment", "wrap_up", "clean_up"]
 OF_OTHER_JOBS = {
     "pandas", "rich", "pyspark", "fsspec", "sqlalchemy", "importlib.metadata",
     "mondrian_ops.catalogue.contracts",
+    "mondrian_ops.cut.algorithms.samarati",
+    "mondrian_ops.cut.algorithms.tds",
     "mondrian_ops.data.contract",
     "mondrian_ops.data.sketch",
     "mondrian_ops.engines.memory",
@@ -173,6 +175,9 @@ def test_what_other_jobs_need_is_there():
 
 def test_a_fragment_imports_no_more_than_its_phase_needs(imported):
     other = {
+        "mondrian_ops.pipeline.partitioning",
+        "mondrian_ops.pipeline.report_builder",
+        "mondrian_ops.pipeline.wrapping_up",
         "mondrian_ops.verify.requirements",
         "mondrian_ops.report.page",
         "pyarrow.dataset",
@@ -187,6 +192,16 @@ def test_the_name_of_a_fragment_is_told_without_numpy_and_pyarrow(imported):
     assert name.startswith("1: ")
     assert "mondrian_ops.engines.handover" in modules
     assert {"numpy", "pyarrow"} & {*modules} == set()
+
+
+def test_the_other_phases_import_nothing_of_each_other(imported):
+    assert "mondrian_ops.pipeline.wrapping_up" not in imported["partition"]
+    assert "mondrian_ops.pipeline.partitioning" not in imported["wrap_up"]
+
+
+def test_no_task_imports_masked_arrays_or_reads_documentation(imported):
+    for task in (*TASKS, "run"):
+        assert {"numpy.ma", "pyarrow.vendored.docscrape", "pandas"} & {*imported[task]} == set()
 
 
 def test_clean_up_imports_neither_numpy_nor_pyarrow(imported):

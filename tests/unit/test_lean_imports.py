@@ -190,11 +190,13 @@ import numpy as np, pyarrow as pa
 stand_in = np.ma, np.ma.MaskedArray
 assert pa.array(np.arange(3)).null_count == 0 and list(np.unique([2, 1, 2])) == [1, 2]
 assert not isinstance(np.arange(3), np.ma.MaskedArray) and not np.ma.is_masked([1])
+assert not np.ma.isMaskedArray(np.arange(3)) and np.median([1.0, 3.0]) == 2
 assert "numpy.ma" not in sys.modules
 masked = {made}
 assert pa.array(masked).to_pylist() == [1, None]
 for ma, kind in (stand_in, (np.ma, np.ma.MaskedArray)):
     assert isinstance(masked, kind) and ma.is_masked(masked) and not ma.is_masked([1])
+    assert ma.isMaskedArray(masked) and not ma.isMaskedArray([1])
 assert np.ma is sys.modules["numpy.ma"] and stand_in[1].count(masked) == 1
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mondrian_ops.cut.algorithms import samarati
-from mondrian_ops.cut.algorithms.tds import Level, Map, TwoPhase, TwoPhaseResult
 from mondrian_ops.cut.anonymizer import Anonymizer
 from mondrian_ops.cut.recoding import Recoding
 from mondrian_ops.data.frequency_set import FrequencySet
 from mondrian_ops.job.job import Job
+
+if TYPE_CHECKING:
+    from mondrian_ops.cut.algorithms.tds import Level, Map, TwoPhase, TwoPhaseResult
 
 
 def first_phase_parts(job: Job) -> range:
@@ -41,12 +43,16 @@ def choose_recoding(
 
 def two_phase(anonymizer: Anonymizer) -> TwoPhase:
     """Both phases of TDS, with the job's options."""
+    from mondrian_ops.cut.algorithms.tds import TwoPhase
+
     job = anonymizer.job
     arguments = anonymizer.coded_hierarchies, anonymizer.privacy, anonymizer.counted_domains
     return TwoPhase(*arguments, job.tds, job.partitioning.seed, anonymizer.persons_values)
 
 
 def _full_domain(anonymizer: Anonymizer, frequencies: FrequencySet) -> Recoding:
+    from mondrian_ops.cut.algorithms import samarati
+
     options = anonymizer.job.samarati
     hierarchies = anonymizer.coded_hierarchies
     result = samarati.search(

@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from mondrian_ops import publish, stores, tables
-from mondrian_ops.cut.algorithms.tds import Level
 from mondrian_ops.cut.anonymizer import Anonymizer, ClassMaker, columns_to_read
 from mondrian_ops.cut.holding import Holding
 from mondrian_ops.cut.plan import Plan
@@ -27,6 +26,9 @@ from mondrian_ops.late_methods import dataclass
 from mondrian_ops.phases import Phases
 from mondrian_ops.verify.labels import labels_of_job
 from mondrian_ops.verify.published_labels import PublishedLabels
+
+if TYPE_CHECKING:
+    from mondrian_ops.cut.algorithms.tds import Level
 
 _DATASET = "dataset.json"
 _DRAFT = "draft.arrow"
@@ -226,6 +228,8 @@ class Run:
         self.work.write_arrow(_level_name(part), level.to_table())
 
     def level(self, part: int) -> Level:
+        from mondrian_ops.cut.algorithms.tds import Level
+
         return Level.from_table(self.work.read_arrow(_level_name(part)))
 
     def save_recoding(self, recoding: Recoding) -> None:

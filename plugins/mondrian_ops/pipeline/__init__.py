@@ -10,10 +10,4 @@ recoding to tasks of its own.
 
 from mondrian_ops.late_names import late_names
 
-# Named like their modules, which an import would put in their place.
-from mondrian_ops.pipeline.partition import partition
-from mondrian_ops.pipeline.wrap_up import wrap_up
-
-__all__ = ["partition", "wrap_up"]
-
 __getattr__ = late_names(__name__)

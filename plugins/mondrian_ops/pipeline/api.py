@@ -1,4 +1,4 @@
-"""The calls of a program: a run as a whole, fragment by fragment; a check."""
+"""The calls of a program: a run as a whole; a check."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from mondrian_ops import publish, series
 from mondrian_ops.engines import Engine, engine_of
-from mondrian_ops.engines.handover import Fragment, Summary
-from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import ApprovalError, InputError
 from mondrian_ops.job.job import Job
 from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.approval import Approve, refuse_without_users
 from mondrian_ops.pipeline.checks import hierarchies_of
-from mondrian_ops.pipeline.partition import partition
+from mondrian_ops.pipeline.fragments import anonymize_all, discard
+from mondrian_ops.pipeline.partitioning import partition
 from mondrian_ops.pipeline.report_builder import Report
-from mondrian_ops.pipeline.wrap_up import wrap_up
+from mondrian_ops.pipeline.wrapping_up import wrap_up
 from mondrian_ops.progress import Display, Progress
 
 _ROWS_ONLY = (
@@ -29,11 +28,6 @@ _NO_BOUNDARIES = (
     "the catalogue does not know this release as a night of a series, so its intervals were not "
     "compared with the boundaries of one"
 )
-
-
-def discard(work: str) -> None:
-    """Remove the working files of a run; nothing happens where there are none."""
-    publish.WorkDir(work).remove()
 
 
 def run(
@@ -82,47 +76,6 @@ def _refuse_without_approver(job: Job, approve: Approve | None) -> None:
         raise ApprovalError(
             "require_approval: nobody can be asked; pass approve=, or run the job in Airflow"
         )
-
-
-def anonymize_fragment(fragment: Fragment, engine: Engine | None = None) -> Summary:
-    """Cut and generalize one fragment, and write it as one part of the release.
-
-    A retry keeps a part that is written. Without an ``engine`` the job's is used, on one core,
-    since a worker runs several tasks at once.
-
-    Raises InputError where the input changed since it was counted, StorageError where the working
-    files vanished.
-    """
-    run = _entered(fragment.work)
-    engine = engine or engine_of(run.dataset.job, cores=1)
-    (summary,) = engine.anonymize(run, [fragment])
-    return summary
-
-
-def anonymize_all(
-    work: str, engine: Engine | None = None, progress: Progress | None = None
-) -> list[Summary]:
-    """All fragments of a run, as :func:`anonymize_fragment` does one."""
-    run = _entered(work)
-    engine, progress = engine or engine_of(run.dataset.job), progress or Display()
-    summaries: list[Summary] = []
-    progress("anonymize", 0, run.state.rows)
-    for summary in engine.anonymize(run, run.state.fragments):
-        summaries.append(summary)
-        progress("anonymize", sum(each.rows for each in summaries), run.state.rows)
-    return summaries
-
-
-def set_class_maker(run: Run) -> None:
-    """Let the run form the classes that its job asks for."""
-    if run.dataset.job.follows_persons:
-        run.class_maker = series.form_classes
-
-
-def _entered(work: str) -> Run:
-    run = Run(publish.WorkDir.attach(work))
-    set_class_maker(run)  # raises StorageError where the working files cannot be read
-    return run
 
 
 def verify(job: Job, release: str) -> dict[str, Any]:

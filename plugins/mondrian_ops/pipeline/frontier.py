@@ -21,8 +21,9 @@ from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.options import shown
 from mondrian_ops.pipeline import cluster_sampling
-from mondrian_ops.pipeline.api import discard, run
+from mondrian_ops.pipeline.api import run
 from mondrian_ops.pipeline.checks import check_columns, check_rows, hierarchies_of
+from mondrian_ops.pipeline.fragments import discard
 from mondrian_ops.pipeline.replacement import refuse_foreign
 from mondrian_ops.progress import Display, Progress
 from mondrian_ops.version import __version__

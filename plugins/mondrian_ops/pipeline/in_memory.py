@@ -30,9 +30,9 @@ from mondrian_ops.pipeline.checks import (
     warn_of_numbers,
     with_singled_out,
 )
-from mondrian_ops.pipeline.partition import steps
+from mondrian_ops.pipeline.partitioning import steps
 from mondrian_ops.pipeline.report_builder import Measured, Report, partitioning_note
-from mondrian_ops.pipeline.wrap_up import judged
+from mondrian_ops.pipeline.wrapping_up import judged
 from mondrian_ops.report.outcome import PUBLISHED
 from mondrian_ops.tables.callers_table import name_of
 from mondrian_ops.tables.in_memory import callers_table

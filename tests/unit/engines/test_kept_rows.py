@@ -11,7 +11,7 @@ from mondrian_ops import pipeline, publish
 from mondrian_ops.engines import local
 from mondrian_ops.engines.kept_rows import MOST_BYTES, KeptRows
 from mondrian_ops.engines.local import LocalEngine
-from mondrian_ops.pipeline.partition import begin, steps
+from mondrian_ops.pipeline.partitioning import begin, steps
 from mondrian_ops.tables.files import FileTable
 
 ROWS = 3_000

@@ -20,7 +20,7 @@ from mondrian_ops.cut.plan import edges_of
 from mondrian_ops.data.sensitive_domain import SensitiveDomain
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.scan import Block, Counting, count_rows
-from mondrian_ops.pipeline.partition import begin
+from mondrian_ops.pipeline.partitioning import begin
 from tiers import in_soak
 
 ROWS = 5_000

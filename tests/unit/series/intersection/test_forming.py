@@ -15,7 +15,7 @@ from mondrian_cases import anonymizer_of
 from mondrian_ops.data.pool import SIGNATURE
 
 MODULES = (
-    "cut.anonymizer", "engines.fragment", "engines.spark", "pipeline.wrap_up", "pipeline.api",
+    "cut.anonymizer", "engines.fragment", "engines.spark", "pipeline.wrapping_up", "pipeline.api",
     "series.attack", "series.commit", "series.evidence", "series.gathering", "series.history",
 )  # fmt: skip
 
