@@ -95,7 +95,7 @@ def forking_with_imports(root: Path) -> Path:
     """Have the scheduler of a project import what its tasks need, which are forked from it.
 
     Two thirds of a task of the tests are imports. Tasks that import for themselves run in
-    `test_airflow_run.py`, on Celery and with Spark.
+    `test_airflow_run.py` and on Celery.
     """
     config = root / "airflow" / "config"
     config.mkdir(parents=True)

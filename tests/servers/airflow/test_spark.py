@@ -23,7 +23,15 @@ from dag_runs import asked_for, classes, form, published, states, tries
 from local_airflow import TRIGGERER, free_port
 from mondrian_ops import pipeline
 from mondrian_ops.datasets import generate
-from projects import FAILING_DAGS, Project, airflow_of, copied, opened, running
+from projects import (
+    FAILING_DAGS,
+    Project,
+    airflow_of,
+    copied,
+    forking_with_imports,
+    opened,
+    running,
+)
 from servers.needs import needs
 from servers.processes import wait_until
 from servers.spark import SparkCluster
@@ -68,7 +76,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def site(cluster, airflow_database, tmp_path_factory) -> Iterator[Site]:
-    root = copied(tmp_path_factory.mktemp("spark_project"))
+    root = forking_with_imports(copied(tmp_path_factory.mktemp("spark_project")))
     shutil.copy(FAILING_DAGS.with_name("retried.py"), root / "dags")
     generate("people", rows=ROWS, seed=0, output=str(root / "people.parquet"))
     (root / "people").mkdir()
