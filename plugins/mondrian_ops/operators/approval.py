@@ -398,9 +398,8 @@ def earlier_decision(context: Context, works: Collection[str]) -> tuple[Asked, D
     current = parked.current_token
     still_there = current == parked.token
     discarded = current is None and not decision.approved
-    if parked.work in works and (still_there or discarded):
-        return asked, decision
-    return None
+    is_ours = parked.work in works and (still_there or discarded)
+    return (asked, decision) if is_ours else None
 
 
 def _may_have_asked(work: str) -> bool:
