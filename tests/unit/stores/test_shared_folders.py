@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,3 +84,53 @@ def test_only_a_folder_is_removed_as_an_own_one_and_a_link_itself_with_a_tree(
         assert (inner / "deep" / "file").exists()
         folder.remove_own("inner")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_is_not_opened_and_what_is_missing_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    with Folder(str(tmp_path)) as folder:
+        with pytest.raises(StorageError, match="is a link, which is not followed"):
+            folder.open("link", os.O_RDONLY)
+        with pytest.raises(FileNotFoundError):
+            folder.open("missing", os.O_RDONLY)
+
+
+def test_a_file_is_made_private_too(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    file.chmod(0o666)
+    with Folder(str(tmp_path)) as folder:
+        folder.keep_private("file")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("remove", "module", "last"), [("remove_tree", shutil, "rmtree"), ("remove_own", os, "rmdir")]
+)
+def test_files_that_another_process_adds_meanwhile_are_removed_too(
+    tmp_path: Path,
+    inner: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    remove: str,
+    module: Any,
+    last: str,
+) -> None:
+    real, problems = getattr(module, last), [errno.ENOTEMPTY]
+
+    def crowded(name: str, *given: Any, **more: Any) -> None:
+        if name == "inner" and problems:
+            raise OSError(problems.pop(), "no")
+        real(name, *given, **more)
+
+    monkeypatch.setattr(module, last, crowded)
+    with Folder(str(tmp_path)) as folder:
+        getattr(folder, remove)("inner")
+        assert not inner.exists()
+        inner.mkdir()
+        problems.append(errno.EACCES)
+        with pytest.raises(PermissionError):
+            getattr(folder, remove)("inner")
+        assert inner.exists()
+        problems.extend([errno.ENOTEMPTY] * 9)
+        with pytest.raises(OSError, match="no"):
+            getattr(folder, remove)("inner")
