@@ -18,9 +18,6 @@ next array gets it page by page again: to keep some takes a tenth less time, and
 pyarrow also writes 300 functions for its computations, with documentation that no process reads: a
 twentieth of the start. A run calls thirty of them, each of which is written when it is asked for.
 
-pyarrow asks of each array of numpy whether it is a masked one, and numpy imports those to answer.
-As long as nobody else has imported them there is none.
-
 Python looks for garbage after each 700 new objects, imports make a hundred thousand, and none of
 them is garbage.
 """
@@ -65,7 +62,6 @@ def import_lean() -> None:
     collected_often = _collect_seldom()
     _set_heap()
     _import_with("numpy", _THREADS, "1")
-    _leave_out_masks()
     _import_with("pyarrow", _POOL, "system")
     limit_pyarrow()
     _import_compute()
@@ -179,48 +175,6 @@ class _Registry:
         import pyarrow._compute as kernels
 
         return kernels.get_function(name)
-
-
-def _leave_out_masks() -> None:
-    import numpy as np
-
-    if "numpy.ma" not in sys.modules:
-        setattr(np, "ma", _Masked())  # noqa: B010 - until it is imported, and takes this place
-
-
-class _Masked:
-    """Stands for ``numpy.ma`` until somebody needs more than to know that no array is masked."""
-
-    def __init__(self) -> None:
-        self.MaskedArray = _MaskedArray()
-
-    def isMaskedArray(self, value: object) -> bool:  # noqa: N802 - numpy's name
-        return self.MaskedArray.__instancecheck__(value)
-
-    def is_masked(self, values: Any) -> bool:
-        return "numpy.ma" in sys.modules and bool(sys.modules["numpy.ma"].is_masked(values))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("numpy.ma"), name)
-
-
-class _MaskedArray:
-    """Stands for ``numpy.ma.MaskedArray``."""
-
-    def __instancecheck__(self, value: object) -> bool:
-        return "numpy.ma" in sys.modules and isinstance(value, self._imported())
-
-    def __mro_entries__(self, _bases: object) -> tuple[type]:
-        return (self._imported(),)
-
-    def __call__(self, *values: Any, **options: Any) -> Any:
-        return self._imported()(*values, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._imported(), name)
-
-    def _imported(self) -> Any:
-        return import_module("numpy.ma").MaskedArray
 
 
 def limit_pyarrow() -> None:

@@ -172,37 +172,6 @@ assert pc.function_registry().list_functions()[5:]
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        "np.ma.MaskedArray([1, 2], [False, True])",
-        "np.ma.masked_array([1, 2], [False, True])",
-        "type('Mine', types.resolve_bases((np.ma.MaskedArray,)), {})([1, 2], [False, True])",
-        "importlib.import_module('numpy.ma').array([1, 2], mask=[False, True])",
-    ],
-)
-def test_masked_arrays_are_left_out_until_somebody_makes_one(made: str) -> None:
-    program = f"""
-import importlib, sys, types
-from mondrian_ops.lean_imports import import_lean
-import_lean()
-import numpy as np, pyarrow as pa
-stand_in = np.ma, np.ma.MaskedArray
-assert pa.array(np.arange(3)).null_count == 0 and list(np.unique([2, 1, 2])) == [1, 2]
-assert not isinstance(np.arange(3), np.ma.MaskedArray) and not np.ma.is_masked([1])
-assert not np.ma.isMaskedArray(np.arange(3)) and np.median([1.0, 3.0]) == 2
-assert "numpy.ma" not in sys.modules
-masked = {made}
-assert pa.array(masked).to_pylist() == [1, None]
-for ma, kind in (stand_in, (np.ma, np.ma.MaskedArray)):
-    assert isinstance(masked, kind) and ma.is_masked(masked) and not ma.is_masked([1])
-    assert ma.isMaskedArray(masked) and not ma.isMaskedArray([1])
-assert np.ma is sys.modules["numpy.ma"] and stand_in[1].count(masked) == 1
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (64, 2), *in_soak([(2, 2)])])
 def test_pyarrow_has_no_more_threads_than_cores_may_be_used(cores: int, threads: int) -> None:
     """Else a container that may use two cores of 64 has memory for 64 threads."""
