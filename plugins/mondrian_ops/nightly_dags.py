@@ -45,7 +45,8 @@ RELEASE = AssetAlias("mondrian_nightly_release")
 """Gets each release as an Asset of its own."""
 
 SHIPPED = {
-    f"mondrian_{name}" for name in ("anonymize", "etl_example", "frontier", "nightly", "sweep")
+    f"mondrian_{name}"
+    for name in ("anonymize", "etl_example", "frontier", "inspect", "nightly", "sweep")
 }
 """The DAGs that come with the package, of which no dataset's may have the id."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from typing import Any
 
@@ -37,6 +38,8 @@ def _inspect(options: argparse.Namespace) -> int:
     from mondrian_ops.inspection.starter_job import starter_job
     from mondrian_ops.inspection.text import render_text
 
+    if options.write is not None and os.path.lexists(options.write):
+        raise _is_there(options.write)
     inspection = inspect(stores.resolved(options.input), rows=options.rows)
     job = starter_job(inspection)
     if options.json:
@@ -57,6 +60,8 @@ def _write_new(path: str, job: str) -> None:
         with open(path, "x", encoding="utf-8") as file:
             file.write(job)
     except FileExistsError:
-        raise StorageError(
-            f"--write: {path} is there already, and is not replaced; give another path"
-        ) from None
+        raise _is_there(path) from None
+
+
+def _is_there(path: str) -> StorageError:
+    return StorageError(f"--write: {path} is there already, and is not replaced; give another path")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,7 +15,6 @@ from mondrian_ops.data.encoding import as_array, encode_ranks
 from mondrian_ops.data.named_types import is_text
 from mondrian_ops.data.values import text_of
 from mondrian_ops.late_methods import dataclass
-from mondrian_ops.verify.native.equal_rows import group_keys
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Counts: TypeAlias = NDArray[np.int64]
@@ -35,9 +33,8 @@ _LOOKED_AT = 5_000
 class Column:
     """A column of the inspected rows.
 
-    ``codes`` (rows,): 0 for the missing value, 1, 2, … for the ``values``, which
-    ascend unless they are texts. ``counts`` (values + 1,): the rows of each code, and ``people``
-    the persons, who may have several rows.
+    ``codes`` (rows,): 0 for the missing value, 1, 2, … for the ``values``, which ascend unless they
+    are texts. ``counts`` (values + 1,): the rows of each code.
     """
 
     name: str
@@ -45,32 +42,22 @@ class Column:
     codes: Codes
     values: pa.Array
     counts: Counts
-    people: Counts
 
     @classmethod
     def of(cls, name: str, column: pa.ChunkedArray, type_: pa.DataType) -> Column:
         """A column in codes; Arrow has to be able to compare its values."""
         codes, values = _unsorted(column) if is_text(type_) else encode_ranks(column)
-        counts = np.bincount(codes, minlength=len(values) + 1)
-        return cls(name, type_, codes, values, counts, counts)
-
-    def of_persons(self, persons: Column) -> Column:
-        """The same, with the persons of each code, whom another column of the rows tells apart."""
-        keys = self.codes.astype(np.uint64) * np.uint64(len(persons.counts))
-        keys += persons.codes.astype(np.uint64)
-        order, starts = group_keys(keys)
-        people = np.bincount(self.codes[order[starts]], minlength=len(self.counts))
-        return replace(self, people=people)
+        return cls(name, type_, codes, values, np.bincount(codes, minlength=len(values) + 1))
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Column:
-        """The same of some of the rows, by their numbers (rows,), each a person."""
+        """The same of some of the rows, by their numbers (rows,)."""
         codes = self.codes[rows]
         counts = np.bincount(codes, minlength=len(self.counts))
         met = counts > 0
         met[0] = True
         ranks = (np.cumsum(met) - 1).astype(self.codes.dtype)
         values = self.values.filter(pa.array(met[1:]))
-        return Column(self.name, self.type, ranks[codes], values, counts[met], counts[met])
+        return Column(self.name, self.type, ranks[codes], values, counts[met])
 
     @property
     def rows(self) -> int:
@@ -87,13 +74,13 @@ class Column:
 
     @property
     def fewest(self) -> int:
-        """The people of the rarest value."""
-        return int(self.people[1:].min(initial=self.rows))
+        """The rows of the rarest value."""
+        return int(self.counts[1:].min(initial=self.rows))
 
     @property
     def single(self) -> float:
-        """The share of rows whose value one person alone has."""
-        return float(self.counts[self.people == 1].sum() / max(1, self.rows))
+        """The share of rows whose value no other row has."""
+        return int(np.count_nonzero(self.counts == 1)) / max(1, self.rows)
 
     @property
     def is_number(self) -> bool:
@@ -164,6 +151,12 @@ def _unsorted(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """Codes and values in the order of the rows: many different texts take long to sort."""
     encoded = as_array(column).dictionary_encode()
     return pc.fill_null(pc.add(encoded.indices, 1), 0).to_numpy(), encoded.dictionary
+
+
+def pair_keys(one: Column, other: Column) -> NDArray[np.uint64]:
+    """(rows,) equal where both columns are."""
+    keys = one.codes.astype(np.uint64) * np.uint64(len(other.counts))
+    return keys + other.codes.astype(np.uint64)
 
 
 def separation(counts: Counts) -> float:

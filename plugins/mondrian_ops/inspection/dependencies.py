@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
-from mondrian_ops.inspection.columns import Column
+from mondrian_ops.inspection.columns import Column, pair_keys
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.native.equal_rows import group_keys
 
@@ -46,8 +46,7 @@ def dependencies(columns: Sequence[Column]) -> Iterator[Dependency]:
 
 
 def _share(by: Column, of: Column) -> float:
-    keys = by.codes.astype(np.uint64) * np.uint64(len(of.counts))
-    keys += of.codes.astype(np.uint64)
+    keys = pair_keys(by, of)
     order, starts = group_keys(keys)
     counts = np.diff(starts, append=len(keys))
     most = np.zeros(len(by.counts), np.int64)

@@ -27,6 +27,7 @@ from mondrian_ops.inspection.unique_rows import UniqueRows
 from mondrian_ops.job.source_options import Csv
 from mondrian_ops.job.widths import as_width
 from mondrian_ops.late_methods import dataclass
+from mondrian_ops.tables.opening import kind_of as kind_of_table
 from mondrian_ops.tables.opening import open_table
 from mondrian_ops.version import __version__
 
@@ -64,9 +65,9 @@ class InspectedColumn:
 class Inspection:
     """What an inspection found; it holds no value of fewer than K people.
 
-    ``persons``: the column that tells people apart, if they have several rows; ``single`` and
-    ``together`` then count people, of whom ``together`` looks at one row each. ``missing_texts``
-    were read as missing values.
+    ``persons``: the column that tells people apart, if they may have several rows. ``single``,
+    ``common``, ``spread`` and ``together`` look at one row of each person, as this column and
+    others such as e-mail addresses tell them apart. ``missing_texts`` were read as missing values.
     """
 
     input: str
@@ -102,8 +103,8 @@ def inspect(
 ) -> Inspection:
     """Inspect about ``rows`` random rows of the table at a location that jobs may read.
 
-    ``types`` and ``csv`` as in a job. Texts that may stand for a missing value are read as missing.
-    Raises InputError or JobError as opening the table does.
+    ``types`` and ``csv`` as in a job. Of files, texts that may stand for a missing value are read
+    as missing. Raises InputError or JobError as opening the table does.
     """
     started = time.perf_counter()
     publish.check_input(url)
@@ -120,18 +121,25 @@ def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -
     table = open_table(url, types=types, csv=csv)
     publish.check_locations(table)
     sample = drawn(table, rows)
-    coded = {
-        each.name: Column.of(each.name, sample[each.name], each.type)
+    coded = [
+        Column.of(each.name, sample[each.name], each.type)
         for each in table.schema
         if comparable(each.type)
+    ]
+    sampled = len(sample) < table.rows
+    persons = roles.persons(coded, sampled=sampled)
+    one_each = _one_row_each(coded, len(sample))
+    people = {column.name: column.taken(one_each) for column in coded}
+    found = {
+        column.name: _alone(column, people[column.name], column is persons, sampled)
+        for column in coded
     }
-    persons = roles.persons(list(coded.values()))
-    if persons is not None:
-        coded = {name: column.of_persons(persons) for name, column in coded.items()}
-    found = {name: _alone(column, persons) for name, column in coded.items()}
-    looked_at = _looked_at(coded, found, persons)
+    looked_at = _looked_at(people, found)
     together = UniqueRows.of(looked_at)
     columns = [found[each.name] if each.name in found else _nested(each) for each in table.schema]
+    of_files = kind_of_table(url) is None  # of other tables a job says neither types nor csv
+    if not of_files:
+        columns = [_without_types(column) for column in columns]
     return Inspection(
         stores.shown(url),
         table.rows,
@@ -140,15 +148,30 @@ def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -
         together,
         list(dependencies(looked_at)),
         None if persons is None else persons.name,
-        sorted({text for column in coded.values() for text in missing_texts(column)}),
+        sorted(
+            {text for each in people.values() for text in missing_texts(each)} if of_files else ()
+        ),
     )
 
 
-def _alone(column: Column, persons: Column | None) -> InspectedColumn:
+def _one_row_each(columns: Sequence[Column], rows: int) -> NDArray[np.int64]:
+    """Numbers of rows of which no two are known to be one person's."""
+    taken = np.arange(rows)
+    for key in roles.keys_of_people(columns):
+        codes = key.codes[taken]
+        _, first = np.unique(codes, return_index=True)
+        taken = np.sort(np.concatenate([taken[first], taken[codes == 0]]))
+        taken = np.unique(taken)
+    return taken
+
+
+def _alone(column: Column, people: Column, is_persons: bool, sampled: bool) -> InspectedColumn:
+    """What is known of a column, by all rows and by one row of each of the ``people``."""
     kind = kind_of(column)
-    proposal = roles.proposed(column, kind)
-    if persons is not None and column.name == persons.name:
-        proposal = Proposal("entity_id", "tells people apart, who have several rows")
+    may_list = not sampled and people.distinct == column.distinct and people.fewest >= K
+    proposal = roles.proposed(column, kind, may_list=may_list)
+    if is_persons:
+        proposal = Proposal("entity_id", "tells people apart, who may have several rows")
     is_shown = proposal.role not in ("identifier", "entity_id")
     return InspectedColumn(
         column.name,
@@ -158,16 +181,23 @@ def _alone(column: Column, persons: Column | None) -> InspectedColumn:
         column.distinct,
         column.distinction,
         column.separation,
-        column.single,
+        people.single,
         kind=kind,
-        common=_common(column) if is_shown else (),
-        spread=spread(column) if is_shown else Spread(),
+        common=_common(people) if is_shown else (),
+        spread=spread(people) if is_shown else Spread(),
         fullest=_fullest(column),
     )
 
 
+def _without_types(column: InspectedColumn) -> InspectedColumn:
+    """The same for a job that cannot say that whole numbers are texts."""
+    if column.type == "text" or not column.proposal.generalization.startswith("ladder:postal"):
+        return column
+    return replace(column, proposal=column.proposal._replace(generalization=""))
+
+
 def _nested(column: pa.Field) -> InspectedColumn:
-    reason = f"values of type {column.type} cannot be compared; flatten the column"
+    reason = "nested values cannot be compared; flatten the column"
     return InspectedColumn(column.name, str(column.type), Proposal("left_out", reason))
 
 
@@ -176,7 +206,7 @@ def _common(column: Column) -> list[tuple[str, float]]:
     if column.distinct > MANY:
         return []
     codes = [int(code) for code in np.argsort(-column.counts[1:], kind="stable") + 1]
-    shown = [code for code in codes if column.people[code] >= K][:_COMMON]
+    shown = [code for code in codes if column.counts[code] >= K][:_COMMON]
     texts = text_of(column.values.take(pa.array([code - 1 for code in shown], pa.int64())))
     return [
         (text, float(column.counts[code] / column.rows))
@@ -192,31 +222,20 @@ def _fullest(column: Column) -> float | None:
     return float((below[ends + 1] - below[:-1]).max() / column.rows)
 
 
-def _looked_at(
-    coded: Mapping[str, Column], found: Mapping[str, InspectedColumn], persons: Column | None
-) -> list[Column]:
-    """The columns that are combined, of a sample of the rows, one row of each person."""
+def _looked_at(people: Mapping[str, Column], found: Mapping[str, InspectedColumn]) -> list[Column]:
+    """The columns that are combined, of at most `unique_rows.MOST_ROWS` people."""
     order = ("quasi_identifier", "sensitive", "undecided")
     chosen = sorted(
         (each for each in found.values() if each.proposal.role in order and each.distinct > 1),
         key=lambda each: (order.index(each.proposal.role), -each.separation),
     )[: unique_rows.MOST_COLUMNS]
     names = {each.name for each in chosen}
-    if not names:
-        return []
-    rows = _one_row_each(coded, persons)
-    return [column.taken(rows) for name, column in coded.items() if name in names]
-
-
-def _one_row_each(coded: Mapping[str, Column], persons: Column | None) -> NDArray[np.int64]:
-    """Numbers of rows to combine, at most `unique_rows.MOST_ROWS`."""
-    rows = np.arange(next(iter(coded.values())).rows)
-    if persons is not None:
-        _, rows = np.unique(persons.codes, return_index=True)
-    if len(rows) > unique_rows.MOST_ROWS:
-        random = np.random.default_rng(0)
-        rows = np.sort(random.choice(rows, unique_rows.MOST_ROWS, replace=False))
-    return rows
+    columns = [column for name, column in people.items() if name in names]
+    if not columns or columns[0].rows <= unique_rows.MOST_ROWS:
+        return columns
+    random = np.random.default_rng(0)
+    rows = np.sort(random.choice(columns[0].rows, unique_rows.MOST_ROWS, replace=False))
+    return [column.taken(rows) for column in columns]
 
 
 def _with_involved(column: InspectedColumn, together: UniqueRows) -> InspectedColumn:

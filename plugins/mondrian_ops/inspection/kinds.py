@@ -86,6 +86,9 @@ NATIONAL = "national numbers of persons"
 IP, MAC, ICD10, POSTAL = "IP addresses", "device addresses (MAC)", "ICD-10 codes", "postal codes"
 DATE_TEXT = "dates as text"
 
+ONE_PERSONS = {EMAIL, URL, UUID, HASH, MAC, IBAN, CARD, NATIONAL, PHONE}
+"""The kinds of which each value is one person's."""
+
 KINDS: Sequence[Kind] = (
     Kind(EMAIL, r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}"),
     Kind(URL, r"(?:https?|ftp)://\S+|www\.\S+"),

@@ -1,23 +1,28 @@
 """Which role a column may have in a job, and how it may be generalized; each with its reason.
 
-Names, kinds of values and counts decide, in this order. A column of which nothing is known stays
-undecided, and a job leaves it out: nothing is published because nobody thought of it.
+Kinds of values, names and counts decide, in this order. A column that none of them explains stays
+undecided, and the job leaves it out until a person names it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from mondrian_ops.data.generalizations import generalization_of
+from mondrian_ops.errors import JobError
 from mondrian_ops.inspection import kinds, vocabulary
-from mondrian_ops.inspection.columns import Column, K
+from mondrian_ops.inspection.columns import Column
+from mondrian_ops.inspection.kinds import kind_of
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
 Role = Literal["identifier", "entity_id", "quasi_identifier", "sensitive", "left_out", "undecided"]
 
 UNIQUE = 0.9
 """Distinct values by row from which on a column is as good as a number of the rows."""
 
-_SEVERAL_EACH = 0.02  # persons by row, or more, where a column may number persons
+_FEWEST_PERSONS = 20
 _NEARLY_ALL = 0.9
 _FLAGS, _FEW = 3, 20
 _WORDS_OF_FREE_TEXT = 4
@@ -31,26 +36,65 @@ class Proposal(NamedTuple):
     generalization: str = ""
 
 
-def proposed(column: Column, kind: str | None) -> Proposal:
-    """The role of a column whose values are of a ``kind``."""
+def proposed(column: Column, kind: str | None, *, may_list: bool) -> Proposal:
+    """The role of a column whose values are of a ``kind``.
+
+    ``may_list``: whether a job may show all values of the column, as an order does.
+    """
     if not column.distinct:
         return Proposal("left_out", "no row has a value")
-    return (
+    proposal = (
         _of_kind(column, kind) or _of_name(column, kind) or _of_values(column) or _of_counts(column)
     )
+    if proposal.role != "quasi_identifier":
+        return proposal
+    if not _can_be_generalized(column):
+        return Proposal(
+            "left_out",
+            "values of its type cannot be generalized; make it text, a number or a date",
+        )
+    if proposal.generalization.startswith("order:") and not may_list:
+        return proposal._replace(generalization="")
+    return proposal
 
 
-def persons(columns: list[Column]) -> Column | None:
-    """The column that tells persons apart, of which some have several rows; None if none does."""
-    for named in (vocabulary.PERSON, {"id"}):
-        for column in columns:
-            is_key = (column.is_integer or column.is_text) and _looks_like_key(column)
-            is_named = not named.isdisjoint(column.words) and (
-                named is vocabulary.PERSON or len(column.words) == 1
-            )
-            if is_key and is_named and _SEVERAL_EACH < column.distinction < UNIQUE:
-                return column
+def _can_be_generalized(column: Column) -> bool:
+    try:
+        generalization_of(QuasiIdentifier(column.name), column.type)
+    except JobError:
+        return False
+    return True
+
+
+def persons(columns: Sequence[Column], *, sampled: bool) -> Column | None:
+    """The column that tells persons apart, of whom some have several rows; None if none does.
+
+    Of a sample, a number of persons is one even if none occurs twice.
+    """
+    for column in columns:
+        repeats = sampled or column.distinct < column.present
+        if repeats and column.distinct >= _FEWEST_PERSONS and _numbers_persons(column):
+            return column
     return None
+
+
+def keys_of_people(columns: Sequence[Column]) -> list[Column]:
+    """The columns of which each value is one person's, who may have several rows."""
+    return [
+        column
+        for column in columns
+        if column.distinct < column.present
+        and (_numbers_persons(column) or kind_of(column) in kinds.ONE_PERSONS)
+    ]
+
+
+def _numbers_persons(column: Column) -> bool:
+    words = {*column.words, "".join(column.words)}
+    is_number = column.distinct > _FLAGS and (column.is_integer or column.is_text)
+    of_persons = words & vocabulary.PERSON and (
+        _looks_like_key(column) or words & vocabulary.PERSON_NUMBER
+    )
+    return is_number and bool(of_persons or words == {"id"})
 
 
 def _looks_like_key(column: Column) -> bool:
@@ -59,14 +103,8 @@ def _looks_like_key(column: Column) -> bool:
     )
 
 
-_IDENTIFYING = {
-    *(kinds.EMAIL, kinds.URL, kinds.UUID, kinds.HASH, kinds.MAC, kinds.IBAN, kinds.CARD),
-    *(kinds.NATIONAL, kinds.PHONE),
-}
-
-
 def _of_kind(column: Column, kind: str | None) -> Proposal | None:
-    if kind in _IDENTIFYING:
+    if kind in kinds.ONE_PERSONS:
         return Proposal("identifier", f"{kind}: each is one person's")
     if kind == kinds.IP:
         return Proposal("quasi_identifier", f"{kind}: networks hide hosts", "ladder:ip")
@@ -182,7 +220,7 @@ def generalization(column: Column, kind: str | None) -> str:
 
 def _of_texts(column: Column) -> str:
     order = _order_of(column)
-    if order and column.fewest >= K:
+    if order:
         return "order:" + "/".join(order)
     if column.distinct > _FEW and column.matching("[0-9A-Z-]+") >= kinds.MOST:
         return "prefix"

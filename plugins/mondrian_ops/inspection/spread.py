@@ -43,7 +43,10 @@ class Spread:
 
 
 def spread(column: Column) -> Spread:
-    """The spread of a column of numbers, dates or timestamps; nothing of other columns."""
+    """The spread of a column of numbers, dates or timestamps, with a row for each person.
+
+    Nothing of other columns.
+    """
     if not (column.is_number or column.is_moment) or column.distinct < 3:
         return Spread()
     try:
@@ -59,7 +62,7 @@ def spread(column: Column) -> Spread:
     is_shown = high > low and column.distinct > MANY and _ENDS * rows.sum() >= K
     return Spread(
         _ends(column, low, high) if is_shown else None,
-        [text for place, text in apart.items() if column.people[1 + place] >= K],
+        [text for place, text in apart.items() if column.counts[1 + place] >= K],
         float(rows[far].sum() / column.present) if high > low else 0.0,
     )
 
@@ -70,14 +73,14 @@ def missing_texts(column: Column) -> list[str]:
         return []
     listed = pc.is_in(pc.utf8_lower(column.values), value_set=pa.array(sorted(MISSING)))
     places = np.nonzero(listed.to_numpy(zero_copy_only=False))[0]
-    return [column.values[int(at)].as_py() for at in places if column.people[1 + at] >= K]
+    return [column.values[int(at)].as_py() for at in places if column.counts[1 + at] >= K]
 
 
 def _sentinels(column: Column, line: Line, rows: NDArray[np.int64]) -> dict[int, str]:
     """Places and texts of values at the ends that look like codes, and lie apart from the others.
 
-    Apart is further from the next one than nine tenths of the others are from one another, or the
-    only one below 0.
+    A value lies apart if the next one is further away than the middle nine tenths of the others are
+    wide, or if it alone is below 0.
     """
     found: dict[int, str] = {}
     low, high = 0, len(line) - 1

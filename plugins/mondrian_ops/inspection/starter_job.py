@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from mondrian_ops.inspection.columns import K
 from mondrian_ops.inspection.inspector import WIDTH, InspectedColumn, Inspection
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
 _PLAIN = re.compile("[A-Za-z_/][A-Za-z0-9_./=:-]*[A-Za-z0-9_]|[A-Za-z]")
 _NOT_PLAIN = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
@@ -38,7 +39,8 @@ def starter_job(inspection: Inspection, output: str | None = None) -> str:
 
 
 def _output(url: str) -> str:
-    name = os.path.basename(url.rstrip("/*")).partition(".")[0]
+    folder, name = os.path.split(re.split(r"[*?\[]", url)[0].rstrip("/"))
+    name = (name or os.path.basename(folder)).partition(".")[0].partition("@")[0]
     return f"out/{name or 'release'}"
 
 
@@ -89,9 +91,16 @@ def _quasi_identifiers(inspection: Inspection) -> Iterator[str]:
         return
     yield "quasi_identifiers:  # generalized"
     for column in columns:
-        how = column.proposal.generalization
-        form = f"{column.name}={how}" if how else column.name
-        yield f"  - {_text(form)}  # {column.proposal.reason}"
+        yield f"  - {_quasi_identifier(column)}  # {column.proposal.reason}"
+
+
+def _quasi_identifier(column: InspectedColumn) -> str:
+    """A quasi-identifier: a short form, or a mapping where its name could be taken for one."""
+    how = column.proposal.generalization
+    if "=" not in column.name:
+        return _text(f"{column.name}={how}" if how else column.name)
+    options = QuasiIdentifier.expanded(f"x={how}", "") if how else {}
+    return json.dumps({**options, "name": column.name})
 
 
 def _rest(inspection: Inspection) -> Iterator[str]:

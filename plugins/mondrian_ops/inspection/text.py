@@ -43,19 +43,18 @@ def _head(inspection: Inspection) -> Iterator[str]:
 def _columns(inspection: Inspection, width: int) -> Iterator[str]:
     names = [printable(column.name) for column in inspection.columns]
     wide = min(max(map(len, names), default=0), width - _FIGURES)
-    people = "people" if inspection.persons else "rows"
     titles = f"{'role':<16}  {'type':<9} {'missing':>7} {'distinct':>9} {'alone':>8}"
     yield f"{'column':<{wide}}  {titles}"
     for name, column in zip(names, inspection.columns, strict=True):
         yield (
             f"{_short(name, wide):<{wide}}  {_ROLES[column.proposal.role]:<16}  "
-            f"{_short(column.type, 9):<9} {percent(column.missing):>7} "
+            f"{_short(printable(column.type), 9):<9} {percent(column.missing):>7} "
             f"{number(column.distinct):>9} {percent(column.single):>8}"
         )
         for note in _notes(column):
             lines = textwrap.wrap(note, width, initial_indent=" " * 4, subsequent_indent=" " * 6)
             yield from (line.replace(_KEPT, " ") for line in lines)
-    yield from textwrap.wrap(f"alone: the share of {people} whose value nobody else has", width)
+    yield from textwrap.wrap("alone: the share of people whose value nobody else has", width)
 
 
 def _notes(column: InspectedColumn) -> Iterator[str]:
@@ -83,8 +82,7 @@ def _together(inspection: Inspection, width: int) -> Iterator[str]:
     )[:_MOST_COMBINATIONS]
     if not best:
         return
-    what = "people, by one row each" if inspection.persons else "rows"
-    yield f"Who is found by few columns, of {number(together.rows)} {what}"
+    yield f"Who is found by few columns, of {number(together.rows)} people"
     for each in best:
         names = " + ".join(map(printable, each.columns))
         line = f"  {percent(each.single):>7}  {names}"

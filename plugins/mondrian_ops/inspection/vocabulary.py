@@ -41,6 +41,9 @@ PERSON = _words(
 )
 """Words for a person who may have several rows."""
 
+PERSON_NUMBER = _words("mrn pid patientid personid customerid userid")
+"""Those of `PERSON` that say that they are numbers."""
+
 KNOWN = _words(
     "admission afam age alter area arrival birth birthdate birthday birthplace black born browser "
     "caste child children citizen citizenship city college collegeed color colour commune country "
@@ -104,5 +107,5 @@ ORDERS = (
 )
 """Ordered categories, least first."""
 
-MISSING = _words("? - -- . na n/a nan null none nil unknown missing unspecified")
+MISSING = _words("? - -- . n/a nan null unknown missing unspecified")
 """Texts that may stand for a missing value."""

@@ -15,14 +15,6 @@ def test_shares_of_rows_and_of_pairs():
     assert found.single == 0.5
 
 
-def test_a_value_of_one_person_with_two_rows_is_single():
-    persons = column([1, 1, 2, 3])
-    found = column(["a", "a", "b", "b"]).of_persons(persons)
-    assert found.people.tolist() == [0, 1, 2]
-    assert found.single == 0.5
-    assert found.fewest == 1
-
-
 def test_some_rows_have_codes_of_their_own():
     found = column(["a", "b", None, "c", "c"]).taken(np.array([1, 2, 4]))
     assert found.values.to_pylist() == ["b", "c"]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mondrian_ops.errors import InputError
+from mondrian_ops.inspection import inspector
 from mondrian_ops.inspection.inspector import inspect
 from unknown_tables import patients
 
@@ -69,6 +70,23 @@ def test_texts_for_missing_values_are_read_as_missing(tmp_path):
 def test_nested_values_are_left_out_with_a_remedy(tmp_path):
     found = inspected(pa.table({"age": [1, 2], "visits": [[1], [2, 3]]}), tmp_path)
     assert "flatten the column" in found.columns[1].proposal.reason
+
+
+def test_an_order_of_a_sample_may_lack_values(tmp_path):
+    table = pa.table({"education": ["low", "high", "medium"] * 200})
+    (whole,) = inspected(table, tmp_path).columns
+    (sample,) = inspected(table, tmp_path, rows=200).columns
+    assert (whole.proposal.generalization, sample.proposal.generalization) == (
+        "order:low/medium/high",
+        "",
+    )
+
+
+def test_of_a_table_of_iceberg_nothing_is_proposed_that_files_alone_have(monkeypatch, tmp_path):
+    monkeypatch.setattr(inspector, "kind_of_table", lambda _url: object)
+    found = inspected(pa.table({"zip": [94103, 10001] * 50, "x": ["?", "a"] * 50}), tmp_path)
+    assert found.missing_texts == []
+    assert [each.proposal.generalization for each in found.columns] == ["", ""]
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path):

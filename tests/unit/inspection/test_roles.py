@@ -7,16 +7,16 @@ from datetime import date
 import pytest
 
 from mondrian_ops.inspection.kinds import kind_of
-from mondrian_ops.inspection.roles import Proposal, persons, proposed
+from mondrian_ops.inspection.roles import Proposal, keys_of_people, persons, proposed
 from unknown_tables import column
 
 MANY = [f"text {number}" for number in range(200)]
 FEW = ["red", "green", "blue", "grey"] * 50
 
 
-def role(values, name="x") -> Proposal:
+def role(values, name="x", may_list=True) -> Proposal:
     found = column(values, name)
-    return proposed(found, kind_of(found))
+    return proposed(found, kind_of(found), may_list=may_list)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,43 @@ def test_quasi_identifiers_have_a_generalization(name, values, how):
     assert role(values, name) == Proposal("quasi_identifier", role(values, name).reason, how)
 
 
-def test_an_order_would_show_a_value_of_few_people():
-    texts = ["low", "high"] * 100
-    assert role([*texts, *["very low"] * 4], "education").generalization == ""
-    assert role([*texts, *["very low"] * 5], "education").generalization.startswith("order:")
+def test_an_order_that_may_not_be_shown_is_not_proposed():
+    texts = ["low", "high", "medium"] * 100
+    assert role(texts, "education", may_list=False).generalization == ""
+
+
+def test_values_that_cannot_be_generalized_are_left_out():
+    assert role([b"a", b"b"] * 100, "city").role == "left_out"
+
+
+def told_apart(*columns, sampled=False):
+    found = persons(columns, sampled=sampled)
+    return found and found.name
 
 
 def test_persons_are_told_apart_by_a_column_named_so_with_several_rows_each():
     thrice = [number // 3 for number in range(300)]
-    assert persons([column(thrice, "shop_id"), column(thrice, "patientId")]).name == "patientId"
-    assert persons([column(thrice, "id")]).name == "id"
-    assert persons([column(thrice, "shop_id")]) is None
-    assert persons([column(list(range(300)), "patient_id")]) is None
+    often = [number % 30 for number in range(3000)]
+    assert told_apart(column(thrice, "shop_id"), column(thrice, "patientId")) == "patientId"
+    assert told_apart(column(often, "MRN")) == "MRN"
+    assert told_apart(column(thrice, "id")) == "id"
+    assert told_apart(column(thrice, "shop_id")) is None
+    assert told_apart(column(["yes", "no"] * 100, "citizen")) is None
+
+
+def test_persons_of_a_sample_may_have_rows_that_were_not_drawn():
+    once = column(list(range(300)), "patient_id")
+    assert told_apart(once) is None
+    assert told_apart(once, sampled=True) == "patient_id"
+
+
+def test_whose_values_are_one_persons():
+    thrice = [number // 3 for number in range(300)]
+    mails = [f"p{number}@mail.example" for number in thrice]
+    columns = [
+        column(thrice, "pid"),
+        column(mails, "x"),
+        column(thrice, "shop"),
+        column(mails[::3]),
+    ]
+    assert keys_of_people(columns) == columns[:2]
