@@ -146,12 +146,18 @@ class IcebergPublication(Publication):
             snapshots.audit(_there(target), target, branch, candidate)
 
     def unstage(self, target: str, token: str) -> bool:
-        """Remove the branch, its snapshot, and a table that was made for it; the parts stay."""
+        """Remove the branch, its snapshot, and a table that was made for it; the parts stay.
+
+        Returns whether the table still needs the parts.
+        """
 
         def attempt() -> bool:
             table = _table(target)
-            if table is None or _drop(table, token):
-                return table is not None
+            if table is None:
+                return False
+            _drop(table, token)
+            if _has_files(table, token):
+                return True
             _remove_made(table, token)
             return False
 
@@ -280,14 +286,30 @@ def _current(table: Table) -> str | None:
     return token if table_folders.is_token(token) else None
 
 
-def _drop(table: Table, token: str) -> bool:
-    """Remove the branch of an attempt; whether it is published, so that its files must stay."""
+def _has_files(table: Table, token: str) -> bool:
+    """Whether a snapshot needs files of an attempt, perhaps after the attempt's own has expired.
+
+    A compaction that skips large files, and rows that others append, leave the parts in place.
+    """
+    if any(_summary(each).get(TOKEN) == token for each in table.snapshots()):
+        return True
+    lists = (each.manifests(table.io) for each in table.snapshots())
+    manifests = {each.manifest_path: each for listed in lists for each in listed}
+    return any(
+        token in entry.data_file.file_path.split("/")
+        for manifest in manifests.values()
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    )
+
+
+def _drop(table: Table, token: str) -> None:
+    """Remove the branch of an attempt, and its snapshots that ``main`` does not need."""
     from pyiceberg.table.snapshots import ancestors_of
 
     branch = table.refs().get(_BRANCH + token)
-    mine = [each for each in table.snapshots() if _summary(each).get(TOKEN) == token]
     if branch is None:
-        return bool(mine)
+        return
+    mine = [each for each in table.snapshots() if _summary(each).get(TOKEN) == token]
     current = table.current_snapshot()
     history = {each.snapshot_id for each in ancestors_of(current, table.metadata)}
     gone = [each for each in mine if each.snapshot_id not in history]
@@ -303,7 +325,6 @@ def _drop(table: Table, token: str) -> bool:
         {MAIN: main, _BRANCH + token: branch.snapshot_id},
     )
     _delete(table, files)
-    return len(gone) < len(mine)
 
 
 def _own_files(table: Table, snapshot: Snapshot) -> Iterator[str]:

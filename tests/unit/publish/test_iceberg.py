@@ -261,6 +261,20 @@ def test_files_of_attempts_whose_working_files_are_gone_are_removed_no_others(ca
     assert version_of(catalog) == 4
 
 
+def test_parts_that_main_reads_stay_after_the_snapshot_of_their_release_has_expired(catalog):
+    work = written(1)
+    put(work)
+    work.remove()
+    table = catalog.load_table(NAME)
+    number = table.current_snapshot().snapshot_id
+    table.append(rows_of_version(2, 2))  # or a compaction that skips large files
+    table.maintenance.expire_snapshots().by_id(number).commit()
+    with pytest.raises(StorageError, match="rows that no release has put there"):
+        check_output("in.parquet", OUT)
+    read = catalog.load_table(NAME).scan().to_arrow()["version"].to_pylist()
+    assert sorted(read) == ["v1"] * 20 + ["v2"] * 10
+
+
 def test_a_commit_that_another_one_forestalled_is_tried_again_as_long_as_main_allows(
     catalog, monkeypatch
 ):
