@@ -186,8 +186,9 @@ class IcebergPublication(Publication):
 
         def attempt() -> None:
             table = _there(target)
-            refuse()
-            _move(table, target, token)
+            if _current(table) != token:  # unless the answer to the commit was lost
+                refuse()
+                _move(table, target, token)
 
         with _errors(target):
             retried(target, attempt)

@@ -32,6 +32,7 @@ def commit(
     Raises CommitFailedException where that, or a requirement, is not so, or somebody else commits.
     """
     from pydantic import TypeAdapter
+    from pyiceberg.exceptions import CommitFailedException
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
     changes: Any = TypeAdapter(tuple[TableUpdate, ...])
@@ -44,9 +45,14 @@ def commit(
         ),
         *requirements,
     ]
-    table._do_commit(
-        changes.validate_python(tuple(updates)), conditions.validate_python(tuple(required))
-    )
+    checked = changes.validate_python(tuple(updates)), conditions.validate_python(tuple(required))
+    seen = table.metadata_location
+    try:
+        table._do_commit(*checked)
+    except ValueError as error:  # of PyIceberg's own catalogs, whose table has a newer snapshot
+        if table.refresh().metadata_location == seen:
+            raise
+        raise CommitFailedException("somebody else has committed meanwhile") from error
 
 
 def retried(target: str, attempt: Callable[[], T]) -> T:

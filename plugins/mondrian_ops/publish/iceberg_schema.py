@@ -1,7 +1,7 @@
-"""The columns of a table that a release becomes: their types, and the numbers by which files go.
+"""The columns of a table that holds releases: their names, types and numbers.
 
-Iceberg knows a column by a number. The parts have names only, so the table's name mapping says
-which number a name has; it is the same for all releases, and those before stay readable.
+Iceberg knows a column by its number. The parts have only names, so the table's name mapping gives
+each name a number. A name keeps its number, so earlier releases stay readable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def first_schema(target: str, candidate: Candidate) -> Schema:
 
 
 def next_schema(target: str, metadata: TableMetadata, candidate: Candidate) -> Schema:
-    """The schema that a table needs for a release: its own where that has the same columns.
+    """The schema that a table needs for a release: one that it has, or a new one.
 
     Raises StorageError where a column has another type than the table had it with.
     """
@@ -65,8 +65,10 @@ def next_schema(target: str, metadata: TableMetadata, candidate: Candidate) -> S
             required = before.required and not written.field(name).nullable
             field = before.model_copy(update={"field_type": kind, "required": required})
         fields.append(field)
-    if fields == list(current.fields):
-        return current
+    for schema in (current, *metadata.schemas):
+        is_found = metadata.schema_by_id(schema.schema_id) is schema  # by readers, by its number
+        if is_found and fields == list(schema.fields):
+            return schema
     number = 1 + max(each.schema_id for each in metadata.schemas)
     return Schema(*fields, schema_id=number)
 

@@ -18,7 +18,9 @@ from mondrian_ops.tables.parquet_files import in_plain_types, parquet_file
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
+    from pyiceberg.types import IcebergType
 
 MARK = "mondrian_ops."
 """Begins the keys in the summary of a snapshot."""
@@ -27,7 +29,9 @@ MARK = "mondrian_ops."
 def stage(table: Table, target: str, branch: str, candidate: Candidate) -> None:
     """Commit a snapshot of the parts alone, and a branch that names it.
 
-    Raises CommitFailedException where somebody else commits meanwhile; then nothing is left.
+    Raises CommitFailedException where somebody else commits meanwhile; then nothing is left, unless
+    the commit was made and its answer lost. A process that is killed before the commit leaves
+    manifests that no snapshot names.
     """
     from pyiceberg.exceptions import CommitFailedException
     from pyiceberg.table import TableProperties
@@ -39,9 +43,11 @@ def stage(table: Table, target: str, branch: str, candidate: Candidate) -> None:
     requirements = []
     # The snapshot is written as if the schema were current, which it becomes with the release.
     transaction = table.transaction()
-    if schema != metadata.schema():
+    current = SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id})
+    if metadata.schema_by_id(schema.schema_id) is not None:
+        transaction._stage((current,))
+    else:
         added = AddSchemaUpdate.model_validate({"schema": schema})
-        current = SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id})
         transaction._stage((added, current))
         changes.append(added)
         last = {"last-assigned-field-id": metadata.last_column_id}
@@ -62,7 +68,8 @@ def stage(table: Table, target: str, branch: str, candidate: Candidate) -> None:
     try:
         commit(table, changes, {}, *requirements)
     except CommitFailedException:
-        producer._clean_all_uncommitted()
+        if table.refresh().snapshot_by_id(producer.snapshot_id) is None:
+            producer._clean_all_uncommitted()
         raise
 
 
@@ -74,22 +81,42 @@ def is_staged(table: Table, branch: str, candidate: Candidate) -> bool:
 def audit(table: Table, target: str, branch: str, candidate: Candidate) -> None:
     """Raise StorageError unless readers of the branch find the parts as they were written.
 
-    The files are compared all, with their sizes and numbers of rows; the rows as the table gives
-    them, which its schema and name mapping decide for all files alike, of the smallest part.
+    Of each data file its path, its size and its number of rows are compared. The rows are compared
+    for the smallest part alone: the schema and the name mapping decide how a reader finds them, and
+    all parts have the same ones.
     """
     expected, found = _expected(table, candidate), _found(table, branch)
     if found != expected:
         differing = len(found.items() ^ expected.items())
         raise _differs(target, f"{differing} of its data files are not those that were written")
+    number = table.refs()[branch].snapshot_id
+    if _columns(_schema_of(table, number)) != _columns(
+        next_schema(target, table.metadata, candidate)
+    ):
+        raise _differs(target, "its columns have other types or numbers")
     smallest = min(candidate.rows, key=lambda url: (candidate.rows[url], url))
     with parquet_file(smallest) as file:
         written = pa.Table.from_batches(map(in_plain_types, file.iter_batches()), schema=None)
-    read = snapshot_rows(table, table.refs()[branch].snapshot_id, _path(table, smallest))
+    read = snapshot_rows(table, number, _path(table, smallest))
     if set(read.column_names) != set(written.column_names):
         raise _differs(target, "it has other columns")
     for name in written.column_names:
         if not _is_equal(read[name], written[name]):
             raise _differs(target, f"the column {name!r} has other values than were written")
+
+
+def _schema_of(table: Table, number: int) -> Schema | None:
+    """The schema with which readers read a snapshot."""
+    snapshot = table.snapshot_by_id(number)
+    if snapshot is None or snapshot.schema_id is None:
+        return None
+    return table.metadata.schema_by_id(snapshot.schema_id)
+
+
+def _columns(schema: Schema | None) -> dict[str, tuple[int, IcebergType, bool]]:
+    """What decides how a column is read; neither the order of columns nor a comment does."""
+    fields = () if schema is None else schema.fields
+    return {each.name: (each.field_id, each.field_type, each.required) for each in fields}
 
 
 def _differs(target: str, how: str) -> StorageError:
@@ -117,7 +144,10 @@ def _path(table: Table, url: str) -> str:
 
 
 def _expected(table: Table, candidate: Candidate) -> dict[str, tuple[int, int]]:
-    """By the path of each part, its rows and bytes; in no order of the fragments."""
+    """The path of each part, with its rows and its bytes.
+
+    The parts come in the order of their names, which does not tell the order of the fragments.
+    """
     listed = list_directory(parent_of(next(iter(candidate.rows))), hidden=False)
     sizes = {file.name: file.bytes for file in listed}
     return {

@@ -201,7 +201,7 @@ def staged(output: str, candidate: Candidate) -> Iterator[None]:
         publication.stage(target, candidate)
         yield
     except MondrianOpsError:
-        publication.unstage(target, candidate.token)
+        _unstage_if_possible(target, candidate.token)
         raise
 
 
@@ -257,9 +257,14 @@ def publish(
         except FileNotFoundError:
             raise _vanished(staging) from None
         except MondrianOpsError:
-            with suppress(OSError):  # the error that led here matters more
-                publication.unstage(target, token)
+            _unstage_if_possible(target, token)
             raise
+
+
+def _unstage_if_possible(target: str, token: str) -> None:
+    """Remove the branch of a release after a final error, which matters more than one here."""
+    with suppress(MondrianOpsError, OSError):
+        publication_of(target).unstage(target, token)
 
 
 def published(output: str, token: str) -> bool:

@@ -19,7 +19,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, SetLocationUpdate, SetSnap
 from sqlalchemy.exc import OperationalError
 
 from lake import lake_in
-from mondrian_ops.errors import StorageError
+from mondrian_ops.errors import InputError, StorageError
 from mondrian_ops.publish import (
     Candidate,
     WorkDir,
@@ -28,6 +28,7 @@ from mondrian_ops.publish import (
     folder_of,
     iceberg,
     iceberg_commits,
+    iceberg_snapshot,
     publication,
     publish,
     published,
@@ -309,9 +310,52 @@ def test_a_commit_that_another_one_forestalled_is_tried_again_as_long_as_main_al
     assert version_of(catalog) == 3
 
 
-def test_a_part_that_a_commit_lost_is_noticed_by_the_audit(catalog, monkeypatch):
-    from mondrian_ops.publish import iceberg_snapshot
+def test_a_commit_that_the_catalog_made_and_reported_as_refused_is_recognized(catalog, monkeypatch):
+    put(old := written(1))
+    work = written(2)
+    real, made = Table._do_commit, []
 
+    def misreported(*args: Any) -> None:
+        real(*args)
+        if len(made) < 1:
+            made.append(1)
+            raise CommitFailedException("the answer to the first try was lost")
+
+    def refuse() -> None:
+        if not published(OUT, old.token):
+            raise StorageError("another run has published")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_do_commit", misreported)
+        stage(work)
+        made.clear()
+        publish(work.staging, OUT, work.token, refuse)
+    assert version_of(catalog) == 2
+    assert left_of(catalog)[0] == {"main"}
+    assert len(catalog.load_table(NAME).snapshots()) == 2
+
+
+@pytest.mark.parametrize("error", [OSError("away"), InputError("PyIceberg cannot read the table")])
+def test_a_final_error_stays_final_where_the_catalog_fails_while_the_branch_is_removed(
+    catalog, monkeypatch, error
+):
+    work = written(1)
+
+    def fails(*_: Any) -> None:
+        raise error
+
+    def refuse() -> None:
+        raise StorageError("final")
+
+    stage(work)
+    monkeypatch.setattr(iceberg.IcebergPublication, "unstage", fails)
+    with pytest.raises(StorageError, match="final"), staged(OUT, candidate(work)):
+        refuse()
+    with pytest.raises(StorageError, match="final"):
+        publish(work.staging, OUT, work.token, refuse)
+
+
+def test_a_part_that_a_commit_lost_is_noticed_by_the_audit(catalog, monkeypatch):
     put(written(1))
     work = written(2)
     real = iceberg_snapshot._new_files
@@ -364,6 +408,52 @@ def test_columns_come_and_go_with_the_releases_and_earlier_ones_keep_theirs(cata
         assert set(rows.column_names) == set(columns)
         for name, values in columns.items():
             assert rows[name].to_pylist() == values.to_pylist() * 2
+
+
+def test_a_schema_that_the_table_has_already_is_taken_again(catalog):
+    """Catalogs with a server give an equal schema its old number, whatever a client asks for."""
+    ten = pa.array(range(10), pa.int32())
+    one, two = with_columns(a=ten), with_columns(a=ten, b=ten)
+    put(written(1, one))
+    refused = written(2, two)
+    stage(refused)
+    refused.remove()
+    for version, make in enumerate([two, one, two], 3):
+        put(written(version, make))
+    table = catalog.load_table(NAME)
+    assert [each.schema_id for each in table.metadata.schemas] == [0, 1]
+    assert [each.schema_id for each in table.snapshots()] == [0, 1, 0, 1]
+    assert table.schema().column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize("has_old", [True, False])
+def test_schemas_of_two_attempts_that_take_one_number_are_not_confused(
+    catalog, monkeypatch, has_old
+):
+    """Both widen a column; readers of the later one would find the types of the earlier one."""
+    ten = pa.array(range(10), pa.int32())
+    wide = ten.cast(pa.int64())
+    catalog.create_table(NAME, pa.table({"a": ten, "b": ten}).schema)
+    if has_old:
+        put(written(1, with_columns(a=ten, b=ten)))
+    earlier = written(2, with_columns(a=wide, b=wide))
+    later = written(3, with_columns(a=ten, b=wide))
+    real = iceberg_snapshot.commit
+
+    def forestalled(*args: Any) -> None:
+        monkeypatch.setattr(iceberg_snapshot, "commit", real)
+        stage(earlier)
+        real(*args)
+
+    monkeypatch.setattr(iceberg_snapshot, "commit", forestalled)
+    if has_old:  # the catalog orders snapshots by their parents, so it refuses the later one
+        stage(later)
+    else:
+        with pytest.raises(StorageError, match="its columns have other types or numbers"):
+            stage(later)
+    put(later)
+    fields = catalog.load_table(NAME).schema().fields
+    assert [str(each.field_type) for each in fields] == ["int", "long"]
 
 
 @pytest.mark.parametrize(
