@@ -1,15 +1,19 @@
 """Publication as a table of Iceberg, by write, audit, publish.
 
-The parts lie in the table's location from the start. A commit puts them, in place of what the table
-has, into a snapshot that only a branch names; the release is checked as that snapshot says. Then
-one commit lets ``main`` name the snapshot and removes the branch. A reader sees the old release
-before it and the new one after it; two releases are never merged.
+The parts lie in the table's location from the start. A first commit makes a snapshot of the parts
+alone, and a branch that names it; ``main`` stays as it is. The release is checked as a reader of
+the branch finds it. A second commit lets ``main`` name the snapshot and removes the branch. A
+reader sees the old release before that commit and the new one after it; two releases are never
+merged.
 
-A killed process leaves a branch and its files. The next :meth:`IcebergPublication.recover` removes
-them once their working files are gone.
+A killed process leaves a branch and its parts. The next :meth:`IcebergPublication.recover` removes
+them once their working files are gone. A table that was made for a first release stays without
+rows: no catalog removes a table only if nobody has written to it. Files of metadata that no
+snapshot names stay as well, until the table's own maintenance removes orphan files.
 
-Catalogs have no locks. Each commit says what it has seen, so of two at once the catalog refuses
-one, which looks again and goes on only if the table is still as its release needs it.
+Catalogs have no locks. The commit that moves ``main`` says which snapshots ``main`` and the branch
+had when the process read the table. The catalog refuses it if they have others now. Then the
+process reads the table again, and goes on only if the release may replace what is there.
 """
 
 from __future__ import annotations
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
 
 TOKEN = "mondrian_ops.token"  # noqa: S105 - the name of one
 """The key in the summary of a snapshot under which the token of its attempt is."""
-_MADE = "mondrian_ops.made-by"  # a property of a table: the token of the attempt that made it
 _BRANCH = "mondrian_ops-"  # begins the name of a branch; the token of the attempt follows
 
 
@@ -87,8 +90,8 @@ class IcebergPublication(Publication):
         rows = "0" if snapshot is None else _summary(snapshot).get("total-records")
         if rows != "0" and _current(table) is None:
             raise StorageError(
-                f"output: {shown(target)} has rows that no release has put there, and that one "
-                "would replace; choose another table, or remove the rows yourself"
+                f"output: {shown(target)} has rows that no release has put there; a release would "
+                "replace them; choose another table, or remove the rows yourself"
             )
         if not table.spec().is_unpartitioned():
             raise StorageError(
@@ -146,7 +149,7 @@ class IcebergPublication(Publication):
             snapshots.audit(_there(target), target, branch, candidate)
 
     def unstage(self, target: str, token: str) -> bool:
-        """Remove the branch, its snapshot, and a table that was made for it; the parts stay.
+        """Remove the branch and its snapshot; the parts stay.
 
         Returns whether the table still needs the parts.
         """
@@ -156,10 +159,7 @@ class IcebergPublication(Publication):
             if table is None:
                 return False
             _drop(table, token)
-            if _has_files(table, token):
-                return True
-            _remove_made(table, token)
-            return False
+            return _has_files(table, token)
 
         with _errors(target):
             return retried(target, attempt)
@@ -221,16 +221,20 @@ def _there(target: str) -> Table:
 
 def _refuse_moved(table: Table, target: str, candidate: Candidate) -> None:
     """Raise StorageError if the table lies elsewhere than the parts, which it was asked about."""
-    attempt = parent_of(next(iter(candidate.rows)))
-    if parent_of(attempt) != _folder(table.location()):
+    if _folder_of_parts(candidate) != _folder(table.location()):
         raise StorageError(
             f"output: {shown(target)} lies elsewhere than when the run began; run again from the "
             "partition task"
         )
 
 
+def _folder_of_parts(candidate: Candidate) -> str:
+    """The folder of releases in which the parts are."""
+    return parent_of(parent_of(next(iter(candidate.rows))))
+
+
 def _location(target: str) -> str:
-    """Where the table lies, or would lie."""
+    """Where the table lies, or would lie, which some catalogs answer differently each time."""
     from pyiceberg.schema import Schema
 
     table = _table(target)
@@ -252,19 +256,21 @@ def _folder(location: str) -> str:
 
 
 def _made(target: str, candidate: Candidate) -> Table:
-    """A table without rows for the first release."""
+    """A table without rows for the first release, where the parts are.
+
+    Its location begins with the scheme that the catalog uses.
+    """
     from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
     from mondrian_ops.publish.iceberg_schema import first_schema
 
     catalog, name = catalog_of(target)
+    location = parent_of(_folder_of_parts(candidate))
+    scheme, mark, _ = _location(target).partition(":")
+    if mark and "/" not in scheme:
+        location = f"{scheme}://{location.partition('://')[2] or location}"
     try:
-        return catalog.create_table(
-            name,
-            first_schema(target, candidate),
-            location=_location(target),
-            properties={_MADE: candidate.token},
-        )
+        return catalog.create_table(name, first_schema(target, candidate), location=location)
     except TableAlreadyExistsError as error:
         raise CommitFailedException("another attempt has made it") from error
 
@@ -338,15 +344,6 @@ def _own_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
             yield manifest.manifest_path
 
 
-def _remove_made(table: Table, token: str) -> None:
-    """Remove a table that an attempt has made, if nobody has committed anything to it."""
-    if table.properties.get(_MADE) != token or table.snapshots():
-        return
-    table.catalog.drop_table(table.name())
-    before = [each.metadata_file for each in table.metadata.metadata_log]
-    _delete(table, {*before, table.metadata_location})
-
-
 def _delete(table: Table, paths: Iterable[str]) -> None:
     """Delete files that describe the table."""
     for path in paths:
@@ -383,8 +380,6 @@ def _move(table: Table, target: str, token: str) -> None:
         },
         {"action": "remove-snapshot-ref", "ref-name": _BRANCH + token},
     ]
-    if _MADE in table.properties:
-        updates.append({"action": "remove-properties", "removals": [_MADE]})
     expected = None if main is None else main.snapshot_id
     commit(table, updates, {MAIN: expected, _BRANCH + token: number})
 

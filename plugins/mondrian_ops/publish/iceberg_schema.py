@@ -60,7 +60,8 @@ def next_schema(target: str, metadata: TableMetadata, candidate: Candidate) -> S
                 raise StorageError(
                     f"output: the column {name!r} of the release is of type {types[name]}, and "
                     f"{shown(target)} has, or had, a column of that name of type "
-                    f"{before.field_type}, which is another one; choose another table"
+                    f"{before.field_type}, which is another one; choose another table, "
+                    "or drop this one if nobody needs it"
                 )
             required = before.required and not written.field(name).nullable
             field = before.model_copy(update={"field_type": kind, "required": required})

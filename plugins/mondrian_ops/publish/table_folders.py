@@ -5,7 +5,7 @@
     LOCATION/_mondrian_ops/TOKEN/               the parts and the report of one attempt, for good
     LOCATION/_mondrian_ops/.CATALOG@NAMESPACE.TABLE.mondrian_ops-…/      working files of one run
 
-Programs that remove what no snapshot of the table names leave out names that begin so.
+Programs that remove orphan files skip each folder whose name begins with an underscore or a dot.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, SetLocationUpdate, SetSnapshotRefUpdate
@@ -501,24 +503,39 @@ def test_each_type_of_a_release_is_read_from_the_table_as_it_was_written(catalog
 
 
 @pytest.mark.parametrize("has_table", [True, False])
-def test_what_is_not_published_leaves_nothing_in_a_table_of_ones_own_or_of_others(
-    catalog, has_table
-):
+def test_what_is_not_published_leaves_a_table_without_rows(catalog, has_table):
+    """Nor is the table removed: no catalog removes one only if nobody has written to it."""
     if has_table:
         catalog.create_table(NAME, rows_of_version(0).schema, properties={"theirs": "yes"})
     work = written(1)
     stage(work)
     assert catalog.load_table(NAME).current_snapshot() is None
-    folder = Path(catalog.load_table(NAME).location().removeprefix("file://"))
     work.remove()
+    table = catalog.load_table(NAME)
+    assert table.snapshots() == []
+    assert table.refs() == {}
+    assert ("theirs" in table.properties) == has_table
+    folder = Path(table.location().removeprefix("file://"))
     files = [path.name for path in folder.rglob("*") if path.is_file()]
-    if has_table:
-        assert catalog.load_table(NAME).properties["theirs"] == "yes"
-        assert all(name.endswith("metadata.json") for name in files)
-    else:
-        assert files == []
-        with pytest.raises(NoSuchTableError):
-            catalog.load_table(NAME)
+    assert all(name.endswith("metadata.json") for name in files)
+    check_output("in.parquet", OUT)
+    put(written(2))
+    assert version_of(catalog) == 2
+
+
+def test_a_catalog_that_answers_with_a_new_location_each_time_gets_that_of_the_parts(
+    catalog, monkeypatch
+):
+    real = SqlCatalog._resolve_table_location
+
+    def resolved(self: SqlCatalog, location: str | None, *names: str) -> str:
+        return location or f"{real(self, location, *names)}-{uuid.uuid4()}"
+
+    monkeypatch.setattr(SqlCatalog, "_resolve_table_location", resolved)
+    for version in (1, 2):
+        put(written(version))
+        assert version_of(catalog) == version
+    assert catalog.load_table(NAME).location().startswith("file:///")
 
 
 def test_the_settings_of_main_and_of_the_table_stay(catalog):
