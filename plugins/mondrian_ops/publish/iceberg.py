@@ -255,20 +255,22 @@ def _folder(location: str) -> str:
     return joined(location, table_folders.FOLDER)
 
 
-def _made(target: str, candidate: Candidate) -> Table:
-    """A table without rows for the first release, where the parts are.
+def _as_named(location: str, asked: str) -> str:
+    """A location of this package with the scheme of one that the catalog has named."""
+    scheme, mark, _ = asked.partition(":")
+    if not mark or "/" in scheme:
+        return location
+    return f"{scheme}://{location.partition('://')[2] or location}"
 
-    Its location begins with the scheme that the catalog uses.
-    """
+
+def _made(target: str, candidate: Candidate) -> Table:
+    """A table without rows for the first release, where the parts are."""
     from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
     from mondrian_ops.publish.iceberg_schema import first_schema
 
     catalog, name = catalog_of(target)
-    location = parent_of(_folder_of_parts(candidate))
-    scheme, mark, _ = _location(target).partition(":")
-    if mark and "/" not in scheme:
-        location = f"{scheme}://{location.partition('://')[2] or location}"
+    location = _as_named(parent_of(_folder_of_parts(candidate)), _location(target))
     try:
         return catalog.create_table(name, first_schema(target, candidate), location=location)
     except TableAlreadyExistsError as error:

@@ -570,6 +570,20 @@ def test_the_location_of_a_table_is_one_of_a_store(location, folder):
     assert iceberg._folder(location) == folder
 
 
+@pytest.mark.parametrize(
+    ("location", "asked", "named"),
+    [
+        ("/srv/t-1", "file:///srv/t-2", "file:///srv/t-1"),
+        ("/srv/t-1", "file:/srv/t-2", "file:///srv/t-1"),
+        ("/srv/a:b/t-1", "/srv/a:b/t-2", "/srv/a:b/t-1"),
+        ("s3://bucket/t-1", "s3a://bucket/t-2", "s3a://bucket/t-1"),
+        ("hdfs://namenode:8020/t-1", "hdfs://namenode:8020/t-2", "hdfs://namenode:8020/t-1"),
+    ],
+)
+def test_a_first_table_is_where_the_parts_are_in_the_scheme_of_its_catalog(location, asked, named):
+    assert iceberg._as_named(location, asked) == named
+
+
 def test_working_files_of_a_table_say_of_which(catalog):
     from mondrian_ops.publish import is_work_path, output_of
 
