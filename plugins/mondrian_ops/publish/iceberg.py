@@ -81,10 +81,20 @@ class IcebergPublication(Publication):
             return None if table is None else _current(table)
 
     def refuse_occupied(self, target: str) -> None:
-        """Raise StorageError if the table has rows of others, or is divided into partitions."""
+        """Raise StorageError if the table has rows of others, or is divided into partitions.
+
+        Also if there is none, and its place is that of a table that was renamed or dropped.
+        """
         with _errors(target):
             table = _table(target)
+            location = _location(target)
         if table is None:
+            if _is_of_a_table(location):
+                raise StorageError(
+                    f"output: {shown(target)} is no table, but its place {shown(location)} holds "
+                    "the files of one that was renamed or dropped; choose another name, or remove "
+                    "that folder if no table needs it"
+                )
             return
         snapshot = table.current_snapshot()
         rows = "0" if snapshot is None else _summary(snapshot).get("total-records")
@@ -108,7 +118,10 @@ class IcebergPublication(Publication):
         """Remove what attempts have left whose working files are gone."""
         with _errors(target):
             table = _table(target)
-            folder = _folder(_location(target))
+            location = _location(target)
+        folder = _folder(location)
+        if table is None and _is_of_a_table(location):  # whose files are not ours to remove
+            return
         if not may_write(joined(folder, "any")):  # wherever the catalog says that the table lies
             return
         try:
@@ -242,6 +255,14 @@ def _location(target: str) -> str:
         return table.location()
     catalog, name = catalog_of(target)
     return catalog.create_table_transaction(name, Schema()).table_metadata.location
+
+
+def _is_of_a_table(location: str) -> bool:
+    """Whether a table of any name has its metadata at the location."""
+    try:
+        return any(names_in(joined(parent_of(_folder(location)), "metadata")))
+    except (FileNotFoundError, PermissionError, StorageError):
+        return False
 
 
 def _folder(location: str) -> str:

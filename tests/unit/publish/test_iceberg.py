@@ -278,6 +278,16 @@ def test_parts_that_main_reads_stay_after_the_snapshot_of_their_release_has_expi
     assert sorted(read) == ["v1"] * 20 + ["v2"] * 10
 
 
+def test_the_files_of_a_table_that_was_renamed_are_not_touched(catalog):
+    work = written(1)
+    put(work)
+    work.remove()
+    catalog.rename_table(NAME, "clinic.renamed")
+    with pytest.raises(StorageError, match="renamed or dropped"):
+        check_output("in.parquet", OUT)
+    assert catalog.load_table("clinic.renamed").scan().to_arrow().num_rows == 20
+
+
 def test_a_commit_that_another_one_forestalled_is_tried_again_as_long_as_main_allows(
     catalog, monkeypatch
 ):
