@@ -130,7 +130,8 @@ def _is_near(line: Floats) -> NDArray[np.bool_]:
             return np.ones(len(line), bool)
         ends = others[list(_trimmed(others, 0.25))]  # there may be few
         low, high = min(low, ends[0]), max(high, ends[1])
-    reach = _FAR * (high - low)
+    with np.errstate(over="ignore"):
+        reach = _FAR * (high - low)
     near: NDArray[np.bool_] = (line >= low - reach) & (line <= high + reach)
     return near
 

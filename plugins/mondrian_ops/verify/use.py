@@ -328,7 +328,7 @@ def _with_hidden(shares: Floats, hidden: Flags, label: Ints) -> Floats:
 
 
 def _correlations(columns: Sequence[Floats]) -> list[float]:
-    """Of each two columns, over the rows that have both; NaN where one of them is constant."""
+    """Of each two columns, over the rows that have both; NaN where one is constant or too large."""
     if any(np.isnan(each).any() for each in columns):
         pairs = (
             (one, other, ~(np.isnan(one) | np.isnan(other)))
@@ -346,11 +346,12 @@ def _correlated(columns: Sequence[Floats]) -> Floats:
     if len(rows) < 2:
         return np.full((count, count), np.nan)
     is_constant = np.ptp(rows, axis=0) == 0
-    centred = rows - rows.mean(axis=0)
-    products = _products(centred, centred)
-    spread = np.sqrt(np.diag(products))
-    spread[is_constant] = np.nan
-    return np.clip(products / spread / spread[:, None], -1, 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers too large to be squared: NaN
+        centred = rows - rows.mean(axis=0)
+        products = _products(centred, centred)
+        spread = np.sqrt(np.diag(products))
+        spread[is_constant | ~np.isfinite(spread)] = np.nan
+        return np.clip(products / spread / spread[:, None], -1, 1)
 
 
 def _products(one: NDArray[Any], other: NDArray[Any]) -> Floats:

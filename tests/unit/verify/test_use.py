@@ -180,6 +180,13 @@ def test_correlations_of_several_columns_are_those_of_each_two(without: list[int
         assert each.before == each.after == pytest.approx(np.corrcoef(one, other)[0, 1])
 
 
+def test_numbers_too_large_to_be_squared_have_no_correlation_and_warn_nobody(recwarn) -> None:
+    raw: dict[str, Any] = {"a": [-1e300, 0.0, 1e300], "b": [1.0, 2.0, 3.0]}
+    written = {name: [str(value) for value in values] for name, values in raw.items()}
+    assert correlation_changes(columns(raw, written)) == []
+    assert not recwarn.list
+
+
 def test_one_row_has_no_correlations() -> None:
     assert correlation_changes(columns({"x": [1], "y": [2]}, {"x": ["1"], "y": ["2"]})) == []
 
