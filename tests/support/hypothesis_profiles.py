@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import settings
 
-PROFILES = {"fast": 0.05, "ci": 0.1, "soak": 20.0}
+PROFILES = {"fast": 0.1, "ci": 0.2, "soak": 20.0}
 """The factor of each profile: a test gets so many times the examples that it names, or 100."""
 
 
