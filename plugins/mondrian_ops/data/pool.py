@@ -28,8 +28,9 @@ def as_shown(waits: int, k: int) -> int:
 def shown_by_night(waits: Iterable[Sequence[int]], k: int) -> list[list[int]]:
     """Pairs of a night and the number of its rows that wait, as a report shows them.
 
-    Nights with fewer than k rows are told with the next, or else with those before: if they were
-    rounded, they would be what is left of all rows. ``waits``: such pairs, the oldest night first.
+    A night with fewer than k rows is added to the next night, the last one to the night before it.
+    If it were rounded instead, a reader could subtract the other nights from the number of all
+    rows. ``waits``: such pairs, the oldest night first.
     """
     shown: list[list[int]] = []
     for origin, rows in waits:

@@ -375,7 +375,7 @@ def _delete(table: Table, paths: Iterable[str]) -> None:
 
 
 def _is_own(table: Table, path: str) -> bool:
-    """Whether a file describes the table; whoever may commit can name any other one there."""
+    """Whether a file describes the table. Who may commit can write the name of any file there."""
     is_below = path.startswith(f"{table.location().rstrip('/')}/") and "/../" not in path
     return is_below and path.endswith((".avro", ".metadata.json", ".metadata.json.gz"))
 

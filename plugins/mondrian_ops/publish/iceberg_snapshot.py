@@ -56,7 +56,7 @@ def stage(table: Table, target: str, branch: str, candidate: Candidate) -> None:
     mapping = {TableProperties.DEFAULT_NAME_MAPPING: names}
     changes.append({"action": "set-properties", "updates": mapping})
     producer = transaction.update_snapshot(
-        snapshot_properties=_told(table, candidate), branch=None
+        snapshot_properties=_summary_of(table, candidate), branch=None
     ).overwrite()
     for file in _files_now(table):
         producer.delete_data_file(file)
@@ -130,11 +130,11 @@ def _is_equal(read: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
     return bool(read.cast(written.type).combine_chunks().equals(written.combine_chunks()))
 
 
-def _told(table: Table, candidate: Candidate) -> dict[str, str]:
+def _summary_of(table: Table, candidate: Candidate) -> dict[str, str]:
     """What the summary of the snapshot says of the release."""
     report = _path(table, f"{parent_of(next(iter(candidate.rows)))}/{REPORT}")
-    told = {"token": candidate.token, **candidate.about, "report": report}
-    return {f"{MARK}{key}": text for key, text in told.items()}
+    summary = {"token": candidate.token, **candidate.about, "report": report}
+    return {f"{MARK}{key}": text for key, text in summary.items()}
 
 
 def _path(table: Table, url: str) -> str:

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     Attributes:
         token: that of the attempt.
         rows: by the location of each part, its rows.
-        about: what readers are told of it: the run, k and l.
+        about: the run, k and l, which the publication shows to its readers.
     """
 
     token: str
@@ -132,7 +132,7 @@ class Publication(ABC):
         """
 
     def unstage(self, target: str, token: str) -> bool:
-        """Take back what :meth:`stage` did; whether it is published, and so was not taken back."""
+        """Take back what :meth:`stage` did; returns whether readers still need the parts."""
         return False
 
     def publish(
