@@ -19,9 +19,6 @@ from mondrian_ops.late_methods import dataclass
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Counts: TypeAlias = NDArray[np.int64]
 
-K = 5
-"""A value of fewer people is not shown."""
-
 MANY = 50
 """A column with more values is described by where they lie, not by its most frequent ones."""
 

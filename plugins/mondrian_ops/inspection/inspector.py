@@ -17,8 +17,9 @@ from mondrian_ops.data.named_types import name_of
 from mondrian_ops.data.near_values import near_ends
 from mondrian_ops.data.values import text_of
 from mondrian_ops.inspection import roles, unique_rows
-from mondrian_ops.inspection.columns import MANY, Column, K
+from mondrian_ops.inspection.columns import MANY, Column
 from mondrian_ops.inspection.dependencies import Dependency, dependencies
+from mondrian_ops.inspection.floor import Floor
 from mondrian_ops.inspection.kinds import kind_of
 from mondrian_ops.inspection.roles import Proposal
 from mondrian_ops.inspection.rows import MOST_ROWS, drawn
@@ -41,7 +42,7 @@ _COMMON = 4
 class InspectedColumn:
     """What is known of a column; shares are of the inspected rows.
 
-    ``common``: its most frequent values with the shares of their rows, each of at least K people.
+    ``common``: its most frequent values with the shares of their rows, each of at least k people.
     ``fullest``: of numbers with many values, the largest share of rows whose values lie within
     `WIDTH` of one another.
     """
@@ -63,7 +64,7 @@ class InspectedColumn:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What an inspection found; it holds no value of fewer than K people.
+    """What an inspection found; it holds no value of fewer than ``floor.k`` people.
 
     ``persons``: the column that tells people apart, if they may have several rows. ``single``,
     ``common``, ``spread`` and ``together`` look at one row of each person, as this column and
@@ -79,6 +80,7 @@ class Inspection:
     persons: str | None = None
     missing_texts: Sequence[str] = ()
     seconds: float = 0.0
+    floor: Floor = field(default_factory=Floor)
 
     def with_role(self, role: roles.Role) -> list[InspectedColumn]:
         """The columns with a role, in the table's order."""
@@ -91,7 +93,11 @@ class Inspection:
             described = asdict(column)
             described |= described.pop("proposal")._asdict() | described.pop("spread")
             columns.append(described)
-        return {"version": __version__, **asdict(self), "columns": columns}
+        found = {**asdict(replace(self, floor=Floor())), "columns": columns}
+        found["floor"] = {
+            "k": self.floor.k, "policies": [policy.name for policy in self.floor.policies]
+        }  # fmt: skip
+        return {"version": __version__, **found}
 
 
 def inspect(
@@ -107,17 +113,19 @@ def inspect(
     as missing. Raises InputError or JobError as opening the table does.
     """
     started = time.perf_counter()
-    publish.check_input(url)
+    floor = Floor(publish.check_input(url))
     csv = csv or Csv()
-    inspection = _inspected(url, rows, types, csv)
+    inspection = _inspected(url, rows, types, csv, floor)
     missing = inspection.missing_texts
     if missing:
         again = replace(csv, missing=(*csv.missing, *missing))
-        inspection = replace(_inspected(url, rows, types, again), missing_texts=missing)
+        inspection = replace(_inspected(url, rows, types, again, floor), missing_texts=missing)
     return replace(inspection, seconds=round(time.perf_counter() - started, 3))
 
 
-def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -> Inspection:
+def _inspected(
+    url: str, rows: int, types: Mapping[str, str] | None, csv: Csv, floor: Floor
+) -> Inspection:
     table = open_table(url, types=types, csv=csv)
     publish.check_locations(table)
     sample = drawn(table, rows)
@@ -127,11 +135,11 @@ def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -
         if comparable(each.type)
     ]
     sampled = len(sample) < table.rows
-    persons = roles.persons(coded, sampled=sampled)
-    one_each = _one_row_each(coded, len(sample))
+    persons = _persons(coded, floor, sampled)
+    one_each = _one_row_each(coded, persons, len(sample))
     people = {column.name: column.taken(one_each) for column in coded}
     found = {
-        column.name: _alone(column, people[column.name], column is persons, sampled)
+        column.name: _alone(column, people[column.name], column is persons, sampled, floor)
         for column in coded
     }
     looked_at = _looked_at(people, found)
@@ -149,15 +157,29 @@ def _inspected(url: str, rows: int, types: Mapping[str, str] | None, csv: Csv) -
         list(dependencies(looked_at)),
         None if persons is None else persons.name,
         sorted(
-            {text for each in people.values() for text in missing_texts(each)} if of_files else ()
+            {text for each in people.values() for text in missing_texts(each, floor.k)}
+            if of_files
+            else ()
         ),
+        floor=floor,
     )
 
 
-def _one_row_each(columns: Sequence[Column], rows: int) -> NDArray[np.int64]:
+def _persons(columns: Sequence[Column], floor: Floor, sampled: bool) -> Column | None:
+    """The column that tells persons apart, by a policy or by its name and values."""
+    by_policy = (column for column in columns if floor.is_entity_id(column.name))
+    return next(by_policy, None) or roles.persons(columns, sampled=sampled)
+
+
+def _one_row_each(
+    columns: Sequence[Column], persons: Column | None, rows: int
+) -> NDArray[np.int64]:
     """Numbers of rows of which no two are known to be one person's."""
     taken = np.arange(rows)
-    for key in roles.keys_of_people(columns):
+    keys = roles.keys_of_people(columns)
+    if persons is not None and all(key is not persons for key in keys):
+        keys.append(persons)
+    for key in keys:
         codes = key.codes[taken]
         _, first = np.unique(codes, return_index=True)
         taken = np.sort(np.concatenate([taken[first], taken[codes == 0]]))
@@ -165,11 +187,14 @@ def _one_row_each(columns: Sequence[Column], rows: int) -> NDArray[np.int64]:
     return taken
 
 
-def _alone(column: Column, people: Column, is_persons: bool, sampled: bool) -> InspectedColumn:
+def _alone(
+    column: Column, people: Column, is_persons: bool, sampled: bool, floor: Floor
+) -> InspectedColumn:
     """What is known of a column, by all rows and by one row of each of the ``people``."""
     kind = kind_of(column)
-    may_list = not sampled and people.distinct == column.distinct and people.fewest >= K
-    proposal = roles.proposed(column, kind, may_list=may_list)
+    may_list = not sampled and people.distinct == column.distinct and people.fewest >= floor.k
+    required = floor.role(column.name)
+    proposal = roles.proposed(column, kind, may_list=may_list, required=required)
     if is_persons:
         proposal = Proposal("entity_id", "tells people apart, who may have several rows")
     is_shown = proposal.role not in ("identifier", "entity_id")
@@ -183,8 +208,8 @@ def _alone(column: Column, people: Column, is_persons: bool, sampled: bool) -> I
         column.separation,
         people.single,
         kind=kind,
-        common=_common(people) if is_shown else (),
-        spread=spread(people) if is_shown else Spread(),
+        common=_common(people, floor.k) if is_shown else (),
+        spread=spread(people, floor.k) if is_shown else Spread(),
         fullest=_fullest(column),
     )
 
@@ -201,12 +226,12 @@ def _nested(column: pa.Field) -> InspectedColumn:
     return InspectedColumn(column.name, str(column.type), Proposal("left_out", reason))
 
 
-def _common(column: Column) -> list[tuple[str, float]]:
-    """The most frequent values of a column with few, most rows first."""
+def _common(column: Column, k: int) -> list[tuple[str, float]]:
+    """The most frequent values of a column with few, each of ``k`` people, most rows first."""
     if column.distinct > MANY:
         return []
     codes = [int(code) for code in np.argsort(-column.counts[1:], kind="stable") + 1]
-    shown = [code for code in codes if column.counts[code] >= K][:_COMMON]
+    shown = [code for code in codes if column.counts[code] >= k][:_COMMON]
     texts = text_of(column.values.take(pa.array([code - 1 for code in shown], pa.int64())))
     return [
         (text, float(column.counts[code] / column.rows))

@@ -14,6 +14,7 @@ from mondrian_ops.data.generalizations import generalization_of
 from mondrian_ops.errors import JobError
 from mondrian_ops.inspection import kinds, vocabulary
 from mondrian_ops.inspection.columns import Column
+from mondrian_ops.inspection.floor import RequiredRole
 from mondrian_ops.inspection.kinds import kind_of
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
@@ -36,15 +37,22 @@ class Proposal(NamedTuple):
     generalization: str = ""
 
 
-def proposed(column: Column, kind: str | None, *, may_list: bool) -> Proposal:
+def proposed(
+    column: Column, kind: str | None, *, may_list: bool, required: RequiredRole | None = None
+) -> Proposal:
     """The role of a column whose values are of a ``kind``.
 
-    ``may_list``: whether a job may show all values of the column, as an order does.
+    ``may_list``: whether a job may show all values of the column, as an order does. ``required``:
+    the role that a policy gives it.
     """
     if not column.distinct:
         return Proposal("left_out", "no row has a value")
     proposal = (
-        _of_kind(column, kind) or _of_name(column, kind) or _of_values(column) or _of_counts(column)
+        _of_policy(column, kind, required)
+        or _of_kind(column, kind)
+        or _of_name(column, kind)
+        or _of_values(column)
+        or _of_counts(column)
     )
     if proposal.role != "quasi_identifier":
         return proposal
@@ -101,6 +109,15 @@ def _looks_like_key(column: Column) -> bool:
     return not vocabulary.NUMBER.isdisjoint(column.words) or any(
         word.endswith(("id", "no", "nr")) for word in column.words
     )
+
+
+def _of_policy(column: Column, kind: str | None, required: RequiredRole | None) -> Proposal | None:
+    if required is None:
+        return None
+    if required == "left_out":
+        return Proposal("left_out", "a policy lets jobs publish listed columns only")
+    how = generalization(column, kind) if required == "quasi_identifier" else ""
+    return Proposal(required, "a policy gives it this role", how)
 
 
 def _of_kind(column: Column, kind: str | None) -> Proposal | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mondrian_ops.data.encoding import positions
 from mondrian_ops.data.values import text_of
 from mondrian_ops.errors import InputError
-from mondrian_ops.inspection.columns import MANY, Column, K
+from mondrian_ops.inspection.columns import MANY, Column
 from mondrian_ops.inspection.vocabulary import MISSING
 from mondrian_ops.late_methods import dataclass
 
@@ -33,7 +33,7 @@ class Spread:
     ``mostly``: two rounded ends, beyond each of which one row in twenty lies; None for few rows, or
     few values.
     ``sentinels``: values apart from all others that look like codes for a missing one, of at least
-    K people each. ``outliers``: the share of rows further from the middle nine tenths than four
+    k people each. ``outliers``: the share of rows further from the middle nine tenths than four
     times their width.
     """
 
@@ -42,10 +42,10 @@ class Spread:
     outliers: float = 0.0
 
 
-def spread(column: Column) -> Spread:
+def spread(column: Column, k: int) -> Spread:
     """The spread of a column of numbers, dates or timestamps, with a row for each person.
 
-    Nothing of other columns.
+    Nothing of other columns. No value of fewer than ``k`` people is shown.
     """
     if not (column.is_number or column.is_moment) or column.distinct < 3:
         return Spread()
@@ -59,21 +59,21 @@ def spread(column: Column) -> Spread:
     low, high = _quantile(line, rows, _ENDS), _quantile(line, rows, 1 - _ENDS)
     far = np.abs(line - (low + high) / 2) > 4.5 * (high - low)
     far[[*apart]] = False
-    is_shown = high > low and column.distinct > MANY and _ENDS * rows.sum() >= K
+    is_shown = high > low and column.distinct > MANY and _ENDS * rows.sum() >= k
     return Spread(
         _ends(column, low, high) if is_shown else None,
-        [text for place, text in apart.items() if column.counts[1 + place] >= K],
+        [text for place, text in apart.items() if column.counts[1 + place] >= k],
         float(rows[far].sum() / column.present) if high > low else 0.0,
     )
 
 
-def missing_texts(column: Column) -> list[str]:
-    """Texts of a column, each of at least K people, that may stand for a missing value."""
+def missing_texts(column: Column, k: int) -> list[str]:
+    """Texts of a column, each of at least ``k`` people, that may stand for a missing value."""
     if not column.is_text:
         return []
     listed = pc.is_in(pc.utf8_lower(column.values), value_set=pa.array(sorted(MISSING)))
     places = np.nonzero(listed.to_numpy(zero_copy_only=False))[0]
-    return [column.values[int(at)].as_py() for at in places if column.counts[1 + at] >= K]
+    return [column.values[int(at)].as_py() for at in places if column.counts[1 + at] >= k]
 
 
 def _sentinels(column: Column, line: Line, rows: NDArray[np.int64]) -> dict[int, str]:

@@ -7,25 +7,28 @@ import os.path
 import re
 from collections.abc import Iterable, Iterator
 
-from mondrian_ops.inspection.columns import K
+from mondrian_ops import publish
+from mondrian_ops.errors import JobError
 from mondrian_ops.inspection.inspector import WIDTH, InspectedColumn, Inspection
+from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.stores import documents
 
 _PLAIN = re.compile("[A-Za-z_/][A-Za-z0-9_./=:-]*[A-Za-z0-9_]|[A-Za-z]")
 _NOT_PLAIN = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
-_L = 2
 
 
 def starter_job(inspection: Inspection, output: str | None = None) -> str:
-    """The job; without an ``output`` it has one named after the input, below ``out``.
+    """The job; without an ``output`` it has one named after the input, outside of it.
 
-    Without a quasi-identifier it is no job yet, and says so.
+    Without a quasi-identifier it is no job yet, and says so. What policies of the input ask beyond
+    it stands at its end.
     """
     lines = [
         "# Proposed by names, types and values. Check each role: only you know what others know.",
         f"input: {_text(inspection.input)}",
         f"output: {_text(output or _output(inspection.input))}",
-        f"k: {K}",
+        f"k: {inspection.floor.k}",
         *_l(inspection),
         *_persons(inspection),
         *_types(inspection),
@@ -35,22 +38,36 @@ def starter_job(inspection: Inspection, output: str | None = None) -> str:
         *_list("sensitive", "published as it is", inspection.with_role("sensitive")),
         *_rest(inspection),
     ]
+    lines += _shortfalls(inspection, "\n".join(lines))
     return "\n".join(lines) + "\n"
+
+
+def _shortfalls(inspection: Inspection, text: str) -> Iterator[str]:
+    try:
+        job = Job.from_dict(documents.parsed(text))
+    except JobError:  # what is missing is said where it would stand
+        return
+    for number, problem in enumerate(publish.shortfalls(job, inspection.floor.policies)):
+        if number == 0:
+            yield "# Policies ask for more:"
+        yield f"#  - {' '.join(problem.split())}"
 
 
 def _output(url: str) -> str:
     folder, name = os.path.split(re.split(r"[*?\[]", url)[0].rstrip("/"))
     name = (name or os.path.basename(folder)).partition(".")[0].partition("@")[0]
-    return f"out/{name or 'release'}"
+    is_in_out = os.path.relpath(url).split(os.sep)[0] == "out"
+    return f"{'released' if is_in_out else 'out'}/{name or 'release'}"
 
 
 def _l(inspection: Inspection) -> Iterator[str]:
     sensitive = [each for each in inspection.with_role("sensitive") if each.distinct > 1]
     if not sensitive or len(sensitive) < len(inspection.with_role("sensitive")):
         return
-    yield f"l: {_L}"
+    least = inspection.floor.l
+    yield f"l: {least:g}"
     wide = [each for each in sensitive if each.fullest is not None]
-    narrow = [each.name for each in wide if (each.fullest or 0) < 0.5 / _L]
+    narrow = [each.name for each in wide if (each.fullest or 0) < 0.5 / least]
     if narrow:
         widths = ", ".join(f"{_text(name)}: {WIDTH}" for name in narrow)
         yield f"l_width: {{{widths}}}  # numbers within this width count as one value"

@@ -35,6 +35,9 @@ def _head(inspection: Inspection) -> Iterator[str]:
         f"{number(inspection.rows)} rows, {len(inspection.columns)} columns; "
         f"{number(inspection.inspected)} rows inspected in {seconds(inspection.seconds)}"
     )
+    if inspection.floor.policies:
+        names = ", ".join(printable(policy.name) for policy in inspection.floor.policies)
+        yield f"policies: {names}; no value of fewer than {inspection.floor.k} people is shown"
     if inspection.missing_texts:
         texts = ", ".join(map(printable, inspection.missing_texts))
         yield f"read as missing values: {texts}"

@@ -432,7 +432,7 @@ def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator
     # Without a header the names of columns are values, so only the job's own are shown.
     is_named = listed != "unlisted"
     problem = f"has {within or column!r}" if is_named else "publishes a column as it is"
-    roles = {name: role for name, role in policy.roles_required.items() if _matches(column, name)}
+    roles = required_roles(policy, column)
     for pattern, role in roles.items():
         if listed not in ROLES[role]:
             key = "the role" if pattern in policy.roles else "l_width, and so the role"
@@ -443,6 +443,11 @@ def misused(policy: Policy, job: Job, column: str, within: str = "") -> Iterator
     if policy.others == "drop" and is_whole and not roles and listed != "identifiers":
         remedy = "leave the column out, or list it under identifiers"
         yield short(policy, listed, problem, "others: drop", remedy)
+
+
+def required_roles(policy: Policy, column: str) -> dict[str, str]:
+    """The roles that a policy gives a column, by the patterns that it matches."""
+    return {name: role for name, role in policy.roles_required.items() if _matches(column, name)}
 
 
 def _option_with(job: Job, column: str) -> str:

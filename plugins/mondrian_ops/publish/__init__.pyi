@@ -7,6 +7,7 @@ from mondrian_ops.publish.policy_check import check_locations as check_locations
 from mondrian_ops.publish.policy_check import check_source as check_source
 from mondrian_ops.publish.policy_check import note_arrivals as note_arrivals
 from mondrian_ops.publish.policy_check import required as required
+from mondrian_ops.publish.policy_check import shortfalls as shortfalls
 from mondrian_ops.publish.publication import Candidate as Candidate
 from mondrian_ops.publish.release import ReleaseFile as ReleaseFile
 from mondrian_ops.publish.release import beside_release as beside_release

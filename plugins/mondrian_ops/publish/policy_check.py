@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mondrian_ops.errors import JobError
-from mondrian_ops.job.policy import Arrival, Policy, Required, misused, short, shortfalls
+from mondrian_ops.job.policy import Arrival, Policy, Required, misused, short
+from mondrian_ops.job.policy import shortfalls as policy_shortfalls
 from mondrian_ops.publish.workdir import WorkDir
 from mondrian_ops.stores import access_policy, policies
 from mondrian_ops.stores.locations import is_of_table, shown
@@ -40,10 +41,10 @@ def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> J
     matching = policies.policies_of(job)
     if not publishes:
         return job
-    _refuse(problem for policy in matching for problem in _shortfalls(policy, job))
+    _refuse(shortfalls(job, matching))
     waiting = list(_of_waiting(job, work))
     _refuse(
-        _since(since, problem) for since, policy in waiting for problem in _shortfalls(policy, job)
+        _since(since, problem) for since, policy in waiting for problem in shortfalls(job, [policy])
     )
     floor = Required.by([*matching, *(policy for _, policy in waiting)])
     return replace(
@@ -53,13 +54,13 @@ def check_job(job: Job, *, publishes: bool = True, work: str | None = None) -> J
     )
 
 
-def check_input(url: str) -> None:
-    """Raise JobError if an input of which only figures are shown may not be read here.
+def check_input(url: str) -> list[Policy]:
+    """The policies of an input of which figures are shown.
 
-    There is no floor for it, but a policy has to match it where inputs without one are refused.
+    Raises JobError if it may not be read here, or if no policy matches it where that is refused.
     """
     access_policy.check_location("input", url)
-    policies.matching(url)
+    return policies.matching(url)
 
 
 def check_source(job: Job, source: Table) -> None:
@@ -167,13 +168,15 @@ def _refuse(problems: Iterable[str]) -> None:
         raise JobError(found)
 
 
-def _shortfalls(policy: Policy, job: Job) -> Iterator[str]:
-    """What the job asks less than the policy requires, locations included."""
-    yield from shortfalls(policy, job)
+def shortfalls(job: Job, matching: Iterable[Policy]) -> Iterator[str]:
+    """What the job asks less than policies require, locations included, and the remedies."""
     output = str(job.output)
-    if policy.outputs and not access_policy.below(output, policy.outputs):
-        required_ = f"outputs: {', '.join(map(shown, policy.outputs))}"
-        yield short(policy, "output", f"is {shown(output)}", required_, "give a directory in it")
+    for policy in matching:
+        yield from policy_shortfalls(policy, job)
+        if policy.outputs and not access_policy.below(output, policy.outputs):
+            required_ = f"outputs: {', '.join(map(shown, policy.outputs))}"
+            remedy = "give a directory in it"
+            yield short(policy, "output", f"is {shown(output)}", required_, remedy)
 
 
 def _misuses(policy: Policy, job: Job, columns: Iterable[tuple[str, str]]) -> Iterator[str]:

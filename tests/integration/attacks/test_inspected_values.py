@@ -76,6 +76,58 @@ def test_a_value_of_one_person_with_many_rows_is_not_shown(name, written, often,
     assert not re.search(r"28\d|300", json.dumps(json.loads(shown)["columns"][2]["mostly"]))
 
 
+@pytest.fixture
+def fifty(tmp_path, monkeypatch):
+    """A policy of 50 people for what lies in ``tmp_path``."""
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(
+        "policies:\n"
+        f"- {{name: clinic, inputs: [{tmp_path}/clinic], min_k: 50, min_l: 3, max_t: 0.9,\n"
+        "   roles: {x: identifier, town: sensitive}}\n"
+    )
+    monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__POLICIES", str(policies))
+    (tmp_path / "clinic").mkdir()
+    return tmp_path / "clinic"
+
+
+def test_values_of_fewer_people_than_a_policy_asks_are_not_shown(fifty, capsys):
+    texts = [*["Canary"] * 40, *["Common1"] * 980, *["Common2"] * 980]
+    missing = [*["n/a"] * 40, *["Common1"] * 1960]
+    numbers = [*[9_999_999] * 40, *(20_007 + number % 900 * 20 for number in range(1960))]
+    pq.write_table(
+        pa.table({"town": texts, "x": texts, "code": missing, "income": numbers, "sex": texts}),
+        fifty / "t.parquet",
+    )
+    job = fifty / "job.yaml"
+    assert main(["inspect", str(fifty / "t.parquet"), "--write", str(job)]) == 0
+    shown = capsys.readouterr().out
+    assert "no value of fewer than 50 people" in shown
+    assert "Common1" in shown
+    assert not re.search("Canary|9,?999,?999|n/a", shown + job.read_text())
+
+
+def test_the_proposed_job_meets_what_policies_ask_or_says_it(fifty, monkeypatch, capsys):
+    draw = np.random.default_rng(3)
+    pq.write_table(
+        pa.table({
+            "age": draw.integers(20, 80, ROWS),
+            "x": draw.choice(["flu", "cold", "gout"], ROWS),
+            "town": draw.choice(["Bonn", "Ulm", "Trier", "Hof"], ROWS),
+        }),
+        fifty / "t.parquet",
+    )  # fmt: skip
+    monkeypatch.chdir(fifty.parent)
+    assert main(["inspect", str(fifty / "t.parquet"), "--write", "job.yaml"]) == 0
+    text = (fifty.parent / "job.yaml").read_text()
+    assert "k: 50\nl: 3\n" in text
+    assert "sensitive:  # published as it is\n  - town  # a policy gives it this role" in text
+    assert "set 0.9 or less" in text
+    capsys.readouterr()
+    assert main(["run", "job.yaml"]) == 1
+    assert "max_t: 0.9; set 0.9 or less" in capsys.readouterr().err
+    assert main(["run", "job.yaml", "--set", "t=0.9"]) == 0
+
+
 def test_an_input_is_held_to_access_and_policies(tmp_path, monkeypatch, capsys):
     path = tmp_path / "t.csv"
     path.write_text("age\n20\n30\n")

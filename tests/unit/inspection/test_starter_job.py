@@ -48,6 +48,8 @@ def test_odd_names_are_read_back(name, tmp_path):
         ("d/people.csv.gz", "out/people"),
         ("d/people/*.parquet", "out/people"),
         ("*.csv", "out/release"),
+        ("out/people.csv", "released/people"),
+        ("./out", "released/out"),
         ("iceberg://lake/clinic.patients@2026-11-01", "out/clinic"),
     ],
 )
