@@ -100,8 +100,9 @@ class IcebergPublication(Publication):
         rows = "0" if snapshot is None else _summary(snapshot).get("total-records")
         if rows != "0" and _current(table) is None:
             raise StorageError(
-                f"output: {shown(target)} has rows that no release has put there; a release would "
-                "replace them; choose another table, or remove the rows yourself"
+                f"output: {shown(target)} has rows that no release has put there, or whose release "
+                "has expired from the table's history; a release would replace them; choose "
+                "another table, or remove the rows yourself"
             )
         if not table.spec().is_unpartitioned():
             raise StorageError(
