@@ -1,6 +1,6 @@
 """Mutation testing of the code that decides whether a release may be published.
 
-    python scripts/mutants.py [MODULE or PART ...]
+    python scripts/mutants.py [--every N] [MODULE or PART ...]
 
 ``deciding.toml`` lists the modules in parts, each with the tests that hold it.
 ``mutations.py`` changes one thing at a time; a mutant is killed if a test fails or does not end.
@@ -8,10 +8,12 @@ One pytest runs each test of the parts once, to learn which functions each test 
 it takes. Each mutant then runs in a fork of that pytest, against the tests
 that call its function, the fastest first. Prints a table. Exits with 1 if a mutant survives that
 ``equivalent_mutants.toml`` does not list, or if that file lists one that is killed or gone.
+``--every N`` tries each Nth mutant only.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import importlib
 import os
@@ -66,7 +68,7 @@ def parts() -> list[Part]:
 
 Key = tuple[str, str, str, str]
 Counts = Counter[str]
-KINDS = ("mutants", "killed", "equivalent", "survived")
+KINDS = ("mutants", "not tried", "killed", "equivalent", "survived")
 
 
 def equivalent() -> set[Key]:
@@ -190,9 +192,9 @@ def killer(target: Target, source: str, took: Mapping[pytest.Item, float]) -> in
 class Session:
     """A pytest that runs its tests once, and then again for each mutant."""
 
-    def __init__(self, chosen: Mapping[str, Part]) -> None:
-        """``chosen``: the modules to mutate, each with its part."""
-        self._chosen = chosen
+    def __init__(self, chosen: Mapping[str, Part], every: int) -> None:
+        """``chosen``: the modules to mutate, each with its part; ``every``: 4 for each fourth."""
+        self._chosen, self._every = chosen, every
         self._called: dict[tuple[str, int], set[pytest.Item]] = defaultdict(set)
         self._took: dict[pytest.Item, float] = {}
         self._kills: Counter[pytest.Item] = Counter()
@@ -240,9 +242,11 @@ class Session:
         candidates = list(mutants(target.source))
         if missing := {*functions} - {mutant.function for mutant in candidates}:
             raise pytest.UsageError(f"{target.name}: no mutant in {', '.join(sorted(missing))}")
-        for mutant in candidates:
-            if functions and mutant.function not in functions:
-                continue
+        if functions:
+            candidates = [mutant for mutant in candidates if mutant.function in functions]
+        sample = candidates[:: self._every]
+        counts.update({"mutants": len(candidates), "not tried": len(candidates) - len(sample)})
+        for mutant in sample:
             tests = self._callers(target, mutant.within)
             by = killer(target, mutant.source, tests)
             key = (target.name, mutant.function, mutant.before, mutant.after)
@@ -255,10 +259,10 @@ class Session:
             else:
                 fate = "survived"
                 self._tell(target.name, mutant)
-            counts.update(["mutants", fate])
+            counts[fate] += 1
         self._pass_unchanged(target)  # they must still pass, or no kill counts
         print(target.name, dict(counts), flush=True)
-        for key in sorted(listed - met):
+        for key in sorted(listed - met) if self._every == 1 else ():
             print(f"listed as equivalent, but killed or not there: {key}", flush=True)
             self.wrong += 1
 
@@ -303,8 +307,11 @@ def table(counts: Mapping[str, Counts]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def main(wanted: list[str]) -> int:
-    """Run the mutants of the parts and modules ``wanted`` (the ends of their names), or of all."""
+def main(wanted: list[str], every: int = 1) -> int:
+    """Run the mutants of the parts and modules ``wanted`` (the ends of their names), or of all.
+
+    ``every``: 4 tries each fourth mutant of a module only.
+    """
     of_module = {name: part for part in parts() for name in part.modules}
     known = {name: {part.name, name.split(".")[-1]} for name, part in of_module.items()}
     if unknown := {*wanted}.difference(*known.values()):
@@ -319,7 +326,7 @@ def main(wanted: list[str]) -> int:
     sys.path[:0] = [str(ROOT / "plugins"), str(ROOT / "tests/support")]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed
     started = time.monotonic()
-    session = Session(chosen)
+    session = Session(chosen, every)
     # Only the outcome of a test matters, so its failure is not explained.
     options = "-q -s --tb=native --assert=plain -p no:cacheprovider"
     with tempfile.TemporaryDirectory() as here:  # pytest's own is removed by the next one's start
@@ -330,10 +337,15 @@ def main(wanted: list[str]) -> int:
     if status != pytest.ExitCode.OK:
         return int(status)
     print(table(session.counts))
-    tried = sum(each["mutants"] for each in session.counts.values())
+    tried = sum(each["mutants"] - each["not tried"] for each in session.counts.values())
     print(f"{tried} mutants in {time.monotonic() - started:.0f} s")
     return 1 if session.wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("wanted", nargs="*", metavar="MODULE or PART", help="none: all")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="try each Nth mutant only"
+    )
+    sys.exit(main(**vars(parser.parse_args())))
