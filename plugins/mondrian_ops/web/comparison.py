@@ -1,49 +1,127 @@
-"""Two releases side by side: a table of their figures, and charts that show both."""
+"""Two releases side by side: what differs in their jobs, their figures, and charts of both."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from mondrian_ops.report import number_format
+from mondrian_ops.report import number_format, statements
 from mondrian_ops.report.document import Report
-from mondrian_ops.report.number_format import number, percent, seconds, size
+from mondrian_ops.report.number_format import number, percent, printable, seconds, size
 from mondrian_ops.report.sections import Section, Table, class_sizes, losses
 from mondrian_ops.web.release_list import Release
 
+_NONE = "–"
+_MOST = 200
+"""Characters of an option that are shown."""
+
+
+class _Figure(NamedTuple):
+    """A figure of the list; ``better``: 1 if more is better, -1 if less is, 0 if neither."""
+
+    name: str
+    field: str
+    write: Callable[[float], str]
+    better: int = 0
+
+    def difference(self, a: float | None, b: float | None) -> str:
+        """What B has more than A, and whether that is better."""
+        if a is None or b is None or a == b:
+            return ""
+        text = _points(b - a) if self.write is percent else _more(a, b, self.write)
+        if not self.better:
+            return text
+        return f"{text}, {'better' if (b - a) * self.better > 0 else 'worse'}"
+
+
 _FIGURES = (
-    ("k required", "k", number),
-    ("k achieved", "achieved_k", number),
-    ("l required", "l", number),
-    ("l achieved", "achieved_l", number),
-    ("Rows read", "rows_input", number),
-    ("Rows published", "rows_published", number),
-    ("Rows suppressed", "rows_suppressed", number),
-    ("Classes", "equivalence_classes", number),
-    ("Information lost (GCP)", "GCP", percent),
-    ("NCP", "NCP", size),
-    ("Loss (LM)", "LM", percent),
-    ("Discernibility (DP)", "DP", size),
-    ("Highest risk", "risk", percent),
-    ("Average risk", "risk_avg", percent),
-    ("Time", "duration_s", seconds),
+    _Figure("k required", "k", number),
+    _Figure("k achieved", "achieved_k", number, 1),
+    _Figure("l required", "l", number),
+    _Figure("l achieved", "achieved_l", number, 1),
+    _Figure("t achieved", "achieved_t", number, -1),
+    _Figure("Rows read", "rows_input", number),
+    _Figure("Rows published", "rows_published", number),
+    _Figure("Rows suppressed", "rows_suppressed", number, -1),
+    _Figure("Classes", "equivalence_classes", number),
+    _Figure("Information lost (GCP)", "GCP", percent, -1),
+    _Figure("NCP", "NCP", size),
+    _Figure("Loss (LM)", "LM", percent, -1),
+    _Figure("Discernibility (DP)", "DP", size),
+    _Figure("Highest risk", "risk", percent, -1),
+    _Figure("Average risk", "risk_avg", percent, -1),
+    _Figure("Time", "duration_s", seconds),
 )
+_OF_A_NIGHT = ("achieved_k", "achieved_l", "rows_published", "rows_suppressed", "GCP", "risk")
 
 
 def figures_of_both(pair: Sequence[Release]) -> Table:
     """Each figure of both releases, and the difference of B from A."""
     rows = []
-    for name, field, write in _FIGURES:
-        a, b = (getattr(release, field) for release in pair)
-        texts = ("–" if value is None else write(value) for value in (a, b))
-        rows.append((name, *texts, _difference(a, b)))
+    for figure in _FIGURES:
+        a, b = (getattr(release, figure.field) for release in pair)
+        texts = (_NONE if value is None else figure.write(value) for value in (a, b))
+        rows.append((figure.name, *texts, figure.difference(a, b)))
     return Table(("", "A", "B", "difference"), rows)
 
 
-def _difference(a: float | None, b: float | None) -> str:
-    if a is None or b is None or not a or a == b:
-        return ""
-    return f"{100 * (b - a) / a:+z.1f} %"
+def since(before: Release | None, release: Release) -> list[str]:
+    """How the figures of a release differ from those of the one before; empty if they do not."""
+    if before is None or release.rows_published is None:
+        return []
+    found = []
+    for figure in _FIGURES:
+        if figure.field in _OF_A_NIGHT:
+            a, b = getattr(before, figure.field), getattr(release, figure.field)
+            difference = figure.difference(a, b)
+            found += [f"{figure.name}: {difference}"] if difference else []
+    return found
+
+
+def _points(difference: float) -> str:
+    points = 100 * difference
+    return f"{points:+.1f} points" if abs(points) >= 0.05 else f"{points:+.1g} points"
+
+
+def _more(a: float, b: float, write: Callable[[float], str]) -> str:
+    text = f"{'+' if b > a else '-'}{write(abs(b - a))}"
+    return f"{text} ({100 * (b - a) / a:+.1f} %)" if a else text
+
+
+def differences(pair: Sequence[Report]) -> Table:
+    """What was asked and decided otherwise for B than for A."""
+    told = [dict(_told(report)) for report in pair]
+    rows = []
+    for name in dict.fromkeys([*told[0], *told[1]]):
+        a, b = (each.get(name) or _NONE for each in told)
+        if a != b:
+            rows.append((name, a, b))
+    return Table(("", "A", "B"), rows, first_number=3)
+
+
+def _told(report: Report) -> Iterator[tuple[str, str]]:
+    """What a person asked, required or decided, by name."""
+    for option, value in report.content["job"].items():
+        yield option, _short(value)
+    yield "published although not listed", _short(", ".join(report.columns.raw))
+    for name, attribute in report.attributes.items():
+        yield f"generalization of {name}", _short(attribute.generalization or "")
+    yield "policies", _short(", ".join(report.policies))
+    yield "made by", _short(statements.maker(report.made_by))
+    yield "requested by", _short(report.requested_by or "")
+    if report.outcome is not None and report.outcome.decision:
+        yield "decision", _short(f"{report.outcome.decision} by {report.outcome.decided_by}")
+    yield "version", _short(report.version)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = printable(text)
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
 
 
 def compared(pair: Sequence[Report]) -> list[Section]:

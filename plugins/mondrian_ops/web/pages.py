@@ -194,7 +194,8 @@ class Pages:
             request,
             "release.html",
             release=release,
-            before=reader.before(release),
+            before=(before := reader.before(release)),
+            since=comparison.since(before, release),
             tasks=_tasks(release, _airflow_root(request)),
             report=report,
             sections=sections(report) if report else [],
@@ -247,13 +248,15 @@ class Pages:
             raise HTTPException(400, "Choose two releases to compare.")
         pair = sorted(map(reader.release, id), key=lambda release: release.time)
         found = [_report(reader.content(release)) for release in pair]
-        pair_reports = [report for report in found if report and report.is_measured]
+        read = [report for report in found if report]
+        measured = [report for report in read if report.is_measured]
         return self._page(
             request,
             "compare.html",
             pair=pair,
+            differences=comparison.differences(read) if len(read) == 2 else None,
             figures=comparison.figures_of_both(pair),
-            sections=comparison.compared(pair_reports) if len(pair_reports) == 2 else [],
+            sections=comparison.compared(measured) if len(measured) == 2 else [],
             frontier=_frontier(reader, dict(zip("AB", pair, strict=True))),
         )
 
