@@ -96,6 +96,16 @@ class Nights:
     def conclude(self) -> None:
         self._player.conclude()
 
+    def spell(self, odd: str, usual: str) -> None:
+        """The series has the value of one letter in the spelling of the other."""
+        self._evidence.spelled.update(zip(numbers(odd), numbers(usual), strict=True))
+
+    def see_state(self, state: str, current: str | None) -> None:
+        """A night in a state, whose release has this token."""
+        self._evidence.of_night = drop([(1, 20, "a")]), release({}, {})
+        with mock.patch("mondrian_ops.publish.current_token", return_value=current):
+            self._player.see_night(Noted(1, "1", "in", "out", "its", 0, state))
+
     def miss(self, label: str) -> None:
         """A night whose drop is gone."""
         self._evidence.of_night = None
@@ -197,6 +207,59 @@ def test_persons_are_in_a_release_that_has_their_value_or_where_they_have_none()
         assert nights.found.nights[0].persons == persons
 
 
+def test_who_is_left_with_two_spellings_of_one_value_is_left_with_one() -> None:
+    nights = Nights(JOB | {"k": 2})
+    nights.spell("b", "a")
+    nights.see("1", "ab", "ab")
+    nights.conclude()
+    (night,) = nights.found.nights
+    assert (night.below_l, night.given_away, night.below_k) == (2, 2, 0)
+    assert nights.found.failures == [
+        "2 person(s) are left with fewer than l = 2 values of diagnosis by all nights together, "
+        "2 of them with one or none"
+    ]
+
+
+def test_only_a_series_that_follows_persons_publishes_a_value_in_one_spelling() -> None:
+    nights = Nights(JOB)
+    nights.spell("c", "a")
+    nights.see("1", "cb", "ab")
+    assert nights.strange == {"1": 1}
+    delivered = [(1, 5, "d"), *ROWS[1:]]
+    nights = followed(delivered, "ab", {}, has_gap=False, spelled=("d", "a"))
+    assert nights.found.failures == []
+    nights = followed(delivered, "db", {}, has_gap=False, spelled=("d", "a"))
+    (failure,) = nights.found.failures
+    assert failure.startswith("1: 1 row(s) spell their value of diagnosis in a way that tells them")
+
+
+@pytest.mark.parametrize(
+    ("state", "current", "unseen"),
+    [
+        ("pending", "its", ["1: it is being published, or its run was killed; clear its"]),
+        ("published", None, ["1: its release is not there any more"]),
+        ("held", None, []),
+    ],
+)
+def test_a_night_without_a_release_of_its_own_is_told_unless_it_was_held(
+    state: str, current: str | None, unseen: Sequence[str]
+) -> None:
+    nights = Nights(JOB)
+    nights.see_state(state, current)
+    assert len(nights.found.unseen) == len(unseen)
+    assert all(map(str.startswith, nights.found.unseen, unseen))
+    assert nights.found.nights == []
+
+
+def test_the_rows_that_waited_are_told_from_k_on() -> None:
+    for waiting, told in ((3, "fewer than k = 4 row(s)"), (4, "at least 4 row(s) that waited")):
+        nights = Nights(JOB)
+        nights.see("1", "aabb" + "b" * waiting, "aabb")
+        nights.conclude()
+        (note,) = nights.found.notes
+        assert note.startswith(told)
+
+
 @pytest.mark.parametrize("current", ["a", "z"])
 def test_another_release_in_the_place_of_a_night_is_one_from_outside(current: str) -> None:
     nights = Nights(JOB)
@@ -254,12 +317,16 @@ def followed(
     has_gap: bool,
     classes: str = "0011",
     k: int = 2,
+    spelled: tuple[str, str] = ("", ""),
+    again: Sequence[tuple[int, int, str]] = (),
 ) -> Nights:
     """A night whose persons are followed, after one whose drop is gone if it ``has_gap``.
 
-    ``classes``: of each person, from 1 on, as the catalogue has them.
+    ``classes``: of each person, from 1 on, as the catalogue has them. ``again``: the rows of
+    another night, if there is one, whose release and persons are those of the first.
     """
     nights = Nights(PROTECTED | {"k": k})
+    nights.spell(*spelled)
     if has_gap:
         nights.miss("0")
     class_of = dict(enumerate(map(int, classes), start=1))
@@ -268,6 +335,8 @@ def followed(
         mock.patch("mondrian_ops.catalogue.signatures.classes_in", return_value=class_of),
     ):
         nights.see_rows("1", rows, {"[0, 9]": first, "[10, 19]": "bc"}, made_up)
+        if again:
+            nights.see_rows("2", again, {"[0, 9]": first, "[10, 19]": "bc"}, made_up)
     return nights
 
 
@@ -338,6 +407,23 @@ def test_people_whose_drop_is_gone_are_company_as_far_as_rows_are_left_for_them(
     assert night.below_k == below_k
 
 
+def test_a_row_that_was_published_is_in_no_later_release() -> None:
+    assert followed(ROWS, "ab", {}, has_gap=False, again=ROWS).found.failures == []
+    (failure,) = followed(ROWS, "ab", {}, has_gap=False, again=ABSENT).found.failures
+    assert failure.startswith("2: 1 row(s) of the release do not match the rows")
+
+
+def test_who_is_certain_to_somebody_who_subtracts_classes_is_told() -> None:
+    for value, certain in (("b", 0), ("a", 2)):
+        rows = [(1, 5, "a"), (2, 6, value), *ROWS[2:]]
+        nights = followed(rows, f"a{value}", {}, has_gap=False)
+        nights.conclude()
+        assert nights.found.subtracted == certain
+        assert [each.split(" to ")[0] for each in nights.found.notes] == [
+            f"{certain} person(s) are certain"
+        ] * bool(certain)
+
+
 @pytest.mark.parametrize(("first", "below_k"), [("aab", 2), ("ab", 3)])
 def test_a_row_is_company_once(first: str, below_k: int) -> None:
     """Of persons 1, 2 and 5 in the first class only 2 is known; the two of the second are few."""
@@ -388,6 +474,21 @@ def test_a_release_is_read_with_its_counterfeits_by_class(tmp_path: Path) -> Non
     assert read.class_of.tolist() == [0, 0, 1]
     assert len({*read.value.tolist()}) == 2
     assert read.made_up == {1: 1, None: 3}
+    assert not Evidence(Job.from_dict(JOB), "").release(str(tmp_path)).made_up  # it makes up none
+
+
+def test_the_values_of_a_drop_are_compared_byte_by_byte_and_as_the_series_spells_them(
+    tmp_path: Path,
+) -> None:
+    values = ["flu", "cold", *(f"flu{' ' * blanks}" for blanks in range(1, 9))]
+    rows = {"person": range(10), "age": [20] * 10, "diagnosis": values}
+    pq.write_table(pa.table(rows), tmp_path / "drop.parquet")
+    evidence = Evidence(Job.from_dict(PROTECTED), "")
+    flu, cold, *odd = evidence.drop(str(tmp_path / "drop.parquet"), "out").value.tolist()
+    assert len({flu, cold, *odd}) == 10
+    assert evidence.spelled == dict.fromkeys(odd, flu)
+    pq.write_table(pa.table(rows).slice(0, 0), tmp_path / "nobody.parquet")
+    assert not len(evidence.drop(str(tmp_path / "nobody.parquet"), "out").person)
 
 
 @pytest.mark.parametrize("report", ["", "7", '{"job": 7}', '{"job": {}}'])

@@ -143,6 +143,8 @@ def found_out(rows, made_up=(), *, before=(), common=()):
 
 BALANCED = [(0, 0, ABC), (0, 1, ABC), (0, 2, ABC), (1, 0, ABD), (1, 1, ABD)]
 MISSING = [(1, 3)]
+TOGETHER = [(0, value, signature) for _, value, signature in BALANCED]
+TURNED = [(1 - number, value, signature) for number, value, signature in BALANCED]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +157,9 @@ MISSING = [(1, 3)]
         (BALANCED, [*MISSING, (0, 0), (0, 1), (0, 2)], {}, []),  # as of somebody in each place
         (BALANCED, [*MISSING, (0, 0), (0, 1), (0, 3)], {}, [0, 1, 2]),
         (BALANCED, [(1, 2)], {}, [3, 4]),
+        (TOGETHER, [(0, 3), (0, 0), (0, 1), (0, 2)], {}, []),  # one for d, and a whole ABC
+        (TURNED, [(0, 3), (0, 0), (0, 1), (0, 3)], {}, []),
+        ([(0, value, 0b1111) for value in range(4)], [], {}, []),  # more values than l asks
         ([*BALANCED[:4], (1, 1, ABC)], MISSING, {}, [3, 4]),
         ([*BALANCED[:4], (1, 2, ABD)], [(1, 1), (1, 3)], {}, [4]),
         ([(0, 0, 0b11), (0, 1, 0b11)], [], {}, [0, 1]),

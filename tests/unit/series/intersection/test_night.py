@@ -34,19 +34,25 @@ def job_of(**series: Any) -> Job:
 
 
 def checked(
-    rows: Sequence[tuple[int, int, int]], counterfeits: int = 0, **series: Any
+    rows: Sequence[tuple[int, int, int]],
+    counterfeits: int = 0,
+    signatures: Sequence[int | None] = (),
+    misspelled: int = 0,
+    **series: Any,
 ) -> tuple[intersection.Outcome, pa.Table]:
-    """The first night of a series: rows of a class, a person and a value.
+    """The first night of a series: rows of a class, a person and a value, and their signatures.
 
     Returns the outcome, and the persons that were kept.
     """
     labels, persons, values = np.array(rows, np.int64).reshape(-1, 3).T
-    published = labels, labels, persons, values, pa.table({"age": labels}), 0
+    published = labels, labels, persons, values, pa.table({"age": labels}), misspelled
+    packed = [None if word is None else word.to_bytes(8, "little") for word in signatures]
     known = np.unique(persons[persons != NOBODY])
     kept: dict[str, pa.Table] = {}
     work: Any = SimpleNamespace(
         read_arrow=lambda _: pa.table({"hash": known, "place": known}),
         write_arrow=kept.__setitem__,
+        read_signatures=lambda _: pa.array(packed, pa.binary(8)),
     )
 
     def unknown(_connection: Any, _name: str, hashes: Any, words: int, signed: bool) -> Known:
@@ -59,8 +65,9 @@ def checked(
         mock.patch("mondrian_ops.catalogue.signatures.values", return_value=[]),
         mock.patch("mondrian_ops.catalogue.signatures.known", unknown),
         mock.patch.object(intersection, "_as_published", return_value=published),
+        mock.patch("mondrian_ops.publish.digest_of"),
     ):
-        outcome = intersection.checked(job_of(**series), "", 1, work, [], counterfeits)
+        outcome = intersection.checked(job_of(**series), "", 1, work, ["part"], counterfeits)
     (table,) = kept.values()
     return outcome, table
 
@@ -118,6 +125,67 @@ def test_counterfeits_are_counted_with_their_classes() -> None:
             outcome, _ = checked([*persons, *made_up], other, unmatched="counterfeit")
             (failure,) = outcome.failures
             assert failure.startswith(f"the release has {len(made_up)} counterfeits instead of")
+
+
+BALANCED: dict[str, Any] = {"unmatched": "counterfeit", "subtraction": "protect"}
+IN_CELLS = [(0, 1, 7), (0, 2, 8), (0, 3, 7), (0, 4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "signatures", "found_out"),
+    [
+        (IN_CELLS, [0b11] * 4, 0),
+        ([*IN_CELLS, (0, 5, NO_VALUE)], [0b11] * 5, 0),
+        ([(0, NOBODY, 8), *IN_CELLS, (0, 5, 7)], [None, *[0b11] * 5], 0),
+        ([*IN_CELLS, (0, 5, 7)], [0b11] * 5, 5),
+        (IN_CELLS, [0b11, 0b11, 0b11, 0b01], 4),  # one value is no signature
+    ],
+)
+def test_who_could_be_found_out_by_subtracting_classes_is_counted(
+    rows: Sequence[tuple[int, int, int]], signatures: Sequence[int | None], found_out: int
+) -> None:
+    made_up = sum(person == NOBODY for _, person, _ in rows)
+    outcome, kept = checked(rows, made_up, signatures, **BALANCED)
+    problem = f"{found_out} person(s) are in a class whose difference from others would tell"
+    assert [problem in each for each in outcome.failures] == [True] * bool(found_out)
+    # Kept with what is left; who has no value keeps the signature of before, here none.
+    kept_of = dict(zip(kept["hash"].to_pylist(), kept["common"].to_pylist(), strict=True))
+    for (_, person, value), word in zip(rows, signatures, strict=True):
+        if word is not None:
+            left, signature = np.frombuffer(kept_of[person], "<u8").tolist()
+            assert (left, signature) == (0b11, word if value else 0)
+
+
+def test_a_value_in_another_spelling_than_the_series_has_refuses_the_night() -> None:
+    outcome, _ = checked([(0, person, person) for person in (1, 2, 3, 4)], misspelled=3)
+    (failure,) = outcome.failures
+    assert failure.startswith("3 row(s) spell their value of diagnosis otherwise")
+
+
+def test_the_rows_of_a_release_are_read_part_by_part(tmp_path: Path) -> None:
+    odd = [f"flu{' ' * blanks}" for blanks in range(1, 9)]  # and the hash of either may be greater
+    rows = [
+        {"age": ["[0, 9]", "[10, 19]"], "diagnosis": ["cold", "flu"], "person": ["ann", "bob"]},
+        {"age": ["[0, 9]"] * 8, "diagnosis": odd, "person": [f"p{n}" for n in range(7)] + [None]},
+    ]
+    parts, persons_of = [], {}
+    for number, part in enumerate(rows):
+        path = str(tmp_path / f"part-{number}.parquet")
+        pq.write_table(pa.table({name: part[name] for name in ("age", "diagnosis")}), path)
+        parts.append(path)
+        persons_of[intersection.publish.digest_of(path)] = pa.array(part["person"])
+    work: Any = SimpleNamespace(read_persons=persons_of.__getitem__)
+    numbers, published, persons, values, columns, misspelled = intersection._as_published(
+        job_of(), "town", work, parts
+    )
+    assert numbers.tolist() == [0, 1] + [0] * 8
+    assert [len({*published[numbers == number].tolist()}) for number in (0, 1)] == [1, 1]
+    assert published[0] != published[1]
+    assert columns.to_pydict() == {"age": ["[0, 9]", "[10, 19]"] + ["[0, 9]"] * 8}
+    assert len({*persons.tolist()}) == 10
+    assert [person == NOBODY for person in persons.tolist()] == [False] * 9 + [True]
+    assert len({*values[1:].tolist()}) == 1 and values[0] != values[1]
+    assert misspelled == 8
 
 
 @pytest.mark.parametrize(

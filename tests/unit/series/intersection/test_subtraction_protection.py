@@ -140,6 +140,28 @@ def test_rows_that_must_not_be_published_are_not(class_of, common):
     assert not len(found.counterfeits)
 
 
+def test_a_row_without_a_value_joins_the_class_nearby_that_has_values_enough_for_it():
+    """Two classes, of the values 0, 1, 2 and 0, 1, 3; then rows of which some values are left."""
+    left = {(16, ~0): 3, (16, 0b1111): 3, (16, 0b111): 0, (4, 0b1011): 3, (4, 0b11): None}
+    value = np.array([0, 1, 2, 0, 1, 3, *[-1] * len(left)])
+    codes = np.tile([3, 4, 5, 15, 16, 17, *(place for place, _ in left)], (3, 1))
+    common = [~0] * 6 + [allowed for _, allowed in left]
+    words = np.array([each & (2**64 - 1) for each in common], np.uint64)[:, None]
+    coded = coded_of(codes, value, k=3, l=3, kinds=("interval",) * 3)
+    found = balanced_classes(coded, history_of(value, words), 3)
+    of = classes_of(found, len(value))
+    assert of[0] != of[3]
+    assert of[6:].tolist() == [-1 if who is None else of[who] for who in left.values()]
+    assert found.unmatched.tolist() == (of < 0).tolist()
+    assert not words_of(found, len(value))[6:].any()  # they need no signature
+
+
+def test_rows_without_values_are_in_no_class_where_there_is_none():
+    value = np.array([0, 0, -1])
+    coded = coded_of(np.full((3, 3), 5), value, k=2, l=2)
+    assert balanced_classes(coded, history_of(value), 2).unmatched.all()
+
+
 def test_many_values_need_several_words():
     value = np.arange(140) % 70
     codes = np.tile(np.arange(140) % 19 + 1, (3, 1))
