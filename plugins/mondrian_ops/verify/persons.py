@@ -110,7 +110,7 @@ def _classes(part: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
         begins[1:] |= codes[1:] != codes[:-1]
     class_of = np.zeros(np.count_nonzero(begins), np.int64)
     for codes in columns:
-        both = class_of * (int(codes.max(initial=0)) + 1) + codes[begins]
+        both = class_of * (int(codes.max()) + 1) + codes[begins]
         class_of = np.unique(both, return_inverse=True)[1].astype(np.int64)
     of_rows: Ints = class_of[np.cumsum(begins) - 1]
     return of_rows
@@ -167,8 +167,6 @@ def _is_covered(
     """Whether each person has one of some so many values."""
     if sum(having[:values]) < persons:
         return False
-    if len(having) <= values or values < 2:
-        return True
     of_person: dict[int, set[int]] = {}
     for person, value in pairs:
         of_person.setdefault(person, set()).add(value)

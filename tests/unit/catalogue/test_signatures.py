@@ -58,9 +58,9 @@ def make_current(number):
         connection.execute(of_number.values(state="published"))
 
 
-def known(hashes, words=1, name="town"):
+def known(hashes, words=1, name="town", **options):
     with catalogue.current().reading() as connection:
-        return signatures.known(connection, name, np.array(hashes, np.int64), words)
+        return signatures.known(connection, name, np.array(hashes, np.int64), words, **options)
 
 
 def values(name="town"):
@@ -68,9 +68,9 @@ def values(name="town"):
         return signatures.values(connection, name)
 
 
-def left(name="town"):
+def left(name="town", **options):
     with catalogue.current().reading() as connection:
-        return signatures.left(connection, name)
+        return signatures.left(connection, name, **options)
 
 
 def classes_in(number):
@@ -139,6 +139,20 @@ def test_who_is_filed_away_is_not_written_again_while_others_wait(monkeypatch):
     monkeypatch.setattr(signatures, "file_away", lambda *_: pytest.fail("it was written again"))
     with catalogue.current().writing() as connection:
         signatures.make_current(connection, 1, 2)
+
+
+@pytest.mark.usefixtures("town")
+def test_signatures_follow_on_what_is_left():
+    note(1, [1, 2], [[0b1, 0b11], [0b110, 0b111]], [5, 6, 7])
+    make_current(1)
+    note(2, [2], [[0b10, 0b111]])
+    make_current(2)
+    found = known([3, 2, 1], words=2, signed=True)  # 1 is filed away
+    assert found.is_known.tolist() == [False, True, True]
+    assert found.common.tolist() == [[0, 0], [0b10, 0], [0b1, 0]]
+    assert found.signature.tolist() == [[0, 0], [0b111, 0], [0b11, 0]]
+    assert not known([3, 2, 1], words=2).signature.any()
+    assert left(signed=True) == {1: [5], 2: [6]}
 
 
 @pytest.mark.usefixtures("town")

@@ -10,7 +10,7 @@ import pytest
 
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
-from mondrian_ops.verify.persons import check_persons_values
+from mondrian_ops.verify.persons import _each_has_one, check_persons_values
 
 
 def check(rows: Sequence[tuple[str, str, str | None]], kind: Any = "string", **keys: Any) -> None:
@@ -79,6 +79,19 @@ def test_of_many_values_too_it_is_found_out_whether_some_are_enough() -> None:
         check([*rows, *own, ("*", "0", "a")], l=3)
 
 
+def test_a_search_that_takes_too_long_counts_as_failing() -> None:
+    """Of three persons with a value each, three, then two, then one are looked at."""
+    assert not _each_has_one([{1}, {2}, {3}], 2, [6])
+    assert _each_has_one([{1}, {2}, {3}], 2, [5])
+
+
+def test_no_number_counts_as_a_missing_value() -> None:
+    rows = [("*", "a", 1.0), ("*", "b", float("nan"))]
+    with pytest.raises(PrivacyError, match=r"each person has one of 1 value\(s\)"):
+        incomes(rows, l_width=None)
+    incomes(rows, l_width=None, missing_sensitive="value")
+
+
 def test_what_does_not_count_persons_values_is_not_checked() -> None:
     check(SHARED, l=None)
     check([("*", "a", "flu"), ("*", "b", "cold")])
@@ -122,5 +135,7 @@ def test_a_missing_income_is_near_none_and_a_person_without_a_name_is_one() -> N
     incomes([*some, ("*", "c", None)])  # two of three have a missing one, which does not count
     with pytest.raises(PrivacyError):
         incomes([*some, ("*", "c", None)], missing_sensitive="value")
+    half = [("*", "a", 10.0), ("*", "b", 10.0), ("*", "c", None), ("*", "d", None)]
+    incomes(half, missing_sensitive="value")
     with pytest.raises(PrivacyError):
         incomes([("*", None, 100.0), ("*", None, 10.0)])
