@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from mondrian_ops.data.near_values import check_width, is_measurable, near_ends
+from mondrian_ops.data.near_values import check_width, is_measurable, is_of_time, near_ends
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.widths import as_width
 from mondrian_ops.verify.spread import SensitiveCount, narrow
@@ -119,7 +119,8 @@ def test_a_width_that_values_do_not_have_is_refused(type_, width, error):
 
 
 def test_which_types_have_widths():
-    of_time = (pa.date32(), pa.date64(), pa.timestamp("ns"), pa.time32("s"))
+    of_time = (pa.date32(), pa.date64(), pa.timestamp("ns"), pa.time32("s"),
+               pa.dictionary(pa.int8(), pa.date32()))  # fmt: skip
     numbers = (pa.int8(), pa.float32(), pa.decimal128(5, 2), pa.dictionary(pa.int8(), pa.int64()))
     for type_ in of_time:
         check_width("s", type_, as_width("1 hour"))
@@ -127,4 +128,5 @@ def test_which_types_have_widths():
         check_width("s", type_, as_width("5 %"))
         check_width("s", type_, as_width("5"))
     assert all(map(is_measurable, (*of_time, *numbers)))
+    assert [is_of_time(type_) for type_ in (*of_time, *numbers)] == [True] * 5 + [False] * 4
     assert not any(map(is_measurable, (pa.string(), pa.bool_(), pa.binary(), pa.null())))

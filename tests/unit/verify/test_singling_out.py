@@ -153,6 +153,20 @@ def test_few_classes_and_classes_of_one_row(sizes: list[int], by_person: bool) -
     raw = {"c": number, "none": pa.nulls(rows, pa.string())}
     for each in figures(classes, {"q": number}, raw, person=person).values():
         assert 0 <= each.found <= each.claimed <= 1
+        assert each.rows == sum(size for size in sizes if size > 1)
+
+
+def test_nobody_is_found_in_a_class_that_has_the_rows_of_one_person() -> None:
+    classes, number = nearby(1000, size=2)
+    found = figures(classes, {"q": number}, {"copy": number}, person=classes)
+    assert (found["copy"].claimed, found["copy"].found) == (0.0, 0.0)
+
+
+def test_a_value_that_nothing_was_learned_of_says_nothing() -> None:
+    both, share, of_value = np.array([0, 2]), np.array([0.0, 0.25]), np.array([3, 3])
+    unknown, known = singling_out._log_ratio(both, share, of_value, 8).tolist()
+    assert unknown == 0
+    assert known == pytest.approx(math.log(9 / 4))
 
 
 def test_classes_of_several_parts_are_told_apart() -> None:
