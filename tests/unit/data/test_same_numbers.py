@@ -97,6 +97,17 @@ def test_both_sides_take_the_same_floats_for_one_number(values: list[float]) -> 
     np.testing.assert_array_equal(cut[usual], np.array(expected)[usual])
 
 
+def test_numbers_that_rounding_may_get_wrong_have_the_nearest_twelve_digits() -> None:
+    """Halfway between two numbers, and where the power of ten is no float64."""
+    digits = np.random.default_rng(0).integers(10**11, 10**12, 40)
+    halves = [(digits + 0.5) / 10.0**places for places in range(1, 23)]
+    small = [float(f"{each}e-23") for each in digits.tolist()]
+    values = [*np.concatenate(halves).tolist(), *small]
+    expected = [float(f"{value:.11e}") for value in values]
+    assert one_value(pa.array(values)).to_pylist() == expected
+    assert expected[-len(small) :] == small
+
+
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
