@@ -51,8 +51,8 @@ def sweep(folder: str, keep: timedelta, needed: Callable[[Owner], bool | None]) 
             if removable:
                 WorkDir(work).remove()
             yield Swept(work, "removed" if removable else "kept", reason)
-        except FileNotFoundError:  # its run has removed it meanwhile
-            continue
+        except FileNotFoundError:
+            pass  # its run has removed it meanwhile
         except (OSError, MondrianOpsError) as error:
             yield Swept(work, "failed", str(error))
 

@@ -22,7 +22,7 @@ from mondrian_ops.stores.access_policy import check_place
 from mondrian_ops.stores.locations import WAITING, shown
 from mondrian_ops.stores.shared_folders import Folder, place_of
 
-_MARK = ".mondrian_"  # in every private name
+_MARK = ".mondrian_"  # in every private name: most paths need no further look
 _WORK = re.compile(r"\..+\.mondrian_ops-[0-9a-f]{12}", re.DOTALL)
 
 
@@ -69,7 +69,7 @@ def is_work_name(name: str) -> bool:
 
 
 def _is_private(name: str) -> bool:
-    return _MARK in name and (name == WAITING or is_work_name(name))
+    return name == WAITING or is_work_name(name)
 
 
 def _names(path: str) -> tuple[str, ...]:
@@ -109,6 +109,18 @@ def entry(path: str) -> Iterator[Entry]:
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, shown(path)) from None
+
+
+@contextmanager
+def _placed(path: str) -> Iterator[tuple[Folder, str]]:
+    """The opened folder in which a local path lies, private or not, and the name in it."""
+    with entry(path) as (folder, name):
+        if folder is not None:
+            yield folder, name
+            return
+    above, name = os.path.split(os.path.normpath(path))
+    with Folder(above, shown) as folder:
+        yield folder, name
 
 
 def is_own(path: str) -> bool:
@@ -158,13 +170,8 @@ def make_private(path: str) -> None:
 
     Raises FileExistsError, NotADirectoryError, PermissionError.
     """
-    above, name = os.path.split(os.path.normpath(path))
-    _make_missing(above)
-    with entry(path) as (folder, _):
-        if folder is not None:
-            folder.make_private(name)
-            return
-    with Folder(above, shown) as folder:
+    _make_missing(os.path.dirname(os.path.normpath(path)))
+    with _placed(path) as (folder, name):
         folder.make_private(name)
 
 
@@ -182,12 +189,7 @@ def keep_private(path: str) -> None:
 
     Raises StorageError if it is a link or another user's.
     """
-    with entry(path) as (folder, name):
-        if folder is not None:
-            folder.keep_private(name)
-            return
-    above, name = os.path.split(os.path.normpath(path))
-    with Folder(above, shown) as folder:
+    with _placed(path) as (folder, name):
         folder.keep_private(name)
 
 

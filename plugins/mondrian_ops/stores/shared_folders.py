@@ -24,7 +24,6 @@ from mondrian_ops.errors import StorageError
 
 _AS_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """To open a folder that this user may enter, but perhaps not list."""
-_HANDLES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _ATTEMPTS = 5  # to remove a directory that another process goes on writing into
 
 _owners: dict[int, int] = {}  # by file system, the owner that it gives to this user's files
@@ -121,7 +120,7 @@ class Folder:
         if status.st_dev not in _owners:
             name = f".mondrian_ops-{secrets.token_hex(8)}"
             try:
-                handle = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                handle = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             except OSError:
                 return False
             made = os.fstat(handle)
@@ -158,7 +157,7 @@ class Folder:
     @contextmanager
     def scanned(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """The entries of the folder, as :func:`os.scandir` gives them."""
-        handle = self.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        handle = self.open(".", os.O_RDONLY)
         try:
             with os.scandir(handle) as entries:
                 yield entries
@@ -238,7 +237,7 @@ def _tolerate_missing(_function: object, _path: str, error: tuple[Any, BaseExcep
 
 def by_handle(handle: int) -> str:
     """A path that leads to an opened file, whatever has its name by now."""
-    return f"{_HANDLES}/{handle}"
+    return f"/dev/fd/{handle}"
 
 
 def place_of(handle: int, path: str) -> str:

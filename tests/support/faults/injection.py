@@ -32,7 +32,7 @@ STOPS = ("stopped", "stopped for long")
 IN_TIME = "killed in time"
 """At no point: after so many seconds."""
 
-_HANDLES = "/proc/self/fd/"
+_HANDLES = "/dev/fd/"
 _WRITES = frozenset({"create", "write", "mkdir", "rename", "link", "fsync", "exchange"})
 _NAMES = (
     (re.compile(r"part-[0-9a-f]{16}\.parquet"), "part"),

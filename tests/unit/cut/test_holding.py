@@ -43,6 +43,27 @@ def test_what_becomes_of_each_row(night, above, overdue_since, suppress):
         assert out or (waits == ~overdue).all()
 
 
+@given(nights(), st.booleans(), st.none() | st.just(0.4), st.booleans(), st.data())
+def test_rows_that_no_class_may_take_wait_or_not_and_are_never_published(
+    night, suppress, above, unmatched_wait, data
+):
+    classes, published, came = night
+    matched = len(classes.index)
+    others = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
+    came = pa.chunked_array([*came.chunks, pa.array(others, pa.int32())])
+    unmatched = np.arange(len(came)) >= matched
+    holding = Holding(above, 4, suppress, unmatched_wait)
+    without = holding.divide(classes, [published], came[:matched])
+    divided = holding.divide(classes, [published], came, unmatched)
+    assert divided.waiting[matched:].tolist() == [unmatched_wait and night > 4 for night in others]
+    assert divided.waiting[:matched].tolist() == without.waiting.tolist()
+    assert divided.published.tolist() == without.published.tolist()
+
+
+def test_rows_that_no_class_may_take_wait_unless_it_is_said():
+    assert Holding(None, 0, suppress=False).unmatched_wait
+
+
 @given(nights(), st.data())
 def test_the_classes_that_are_kept_are_whole(night, data):
     classes, published, _ = night

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mondrian_ops import publish
-from mondrian_ops.publish import Owner, WorkDir, sweep, work_path
+from mondrian_ops.publish import Owner, WorkDir, sweep, table_folders, work_path
 from other_users import give_away
 
 DAY = timedelta(days=1)
@@ -80,7 +80,8 @@ def test_files_that_a_living_process_holds_are_kept_however_old(out):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"made\n"
         age(Path(work), 9 * DAY)
-        assert set(swept(out).values()) == {"kept"}
+        (told,) = sweep(str(out), DAY, lambda _: None)
+        assert (told.state, told.reason) == ("kept", "a process works with it")
         process.kill()
     assert set(swept(out).values()) == {"removed"}
 
@@ -161,6 +162,49 @@ def test_what_cannot_be_removed_is_told_and_does_not_stop_the_sweep(out, monkeyp
     assert sorted(each.state for each in sweep(str(out), DAY, lambda _: False)) == [
         "failed",
         "removed",
+    ]
+
+
+def test_what_its_run_has_removed_meanwhile_is_not_told_of(out, monkeypatch):
+    works = sorted([made(out), made(out / "b")])
+    owner = WorkDir.owner
+
+    def gone(work):
+        if work.root == str(works[0]):
+            raise FileNotFoundError(2, "No such file or directory")
+        return owner.fget(work)
+
+    monkeypatch.setattr(WorkDir, "owner", property(gone))
+    told = sweep(str(out), DAY, lambda _: False)
+    assert [(each.work, each.state) for each in told] == [(str(works[1]), "removed")]
+
+
+def test_why_each_is_kept_or_removed_is_told(out, monkeypatch):
+    def told(need: bool | None = None) -> str:
+        (one,) = sweep(str(out), DAY, lambda _: need)
+        return str(one).removeprefix(f"{work}: ")
+
+    work = made(out)
+    assert told(True) == "kept, of the run a_dag/manual__1"
+    age(work, timedelta(hours=1.5))
+    assert told() == "kept, unchanged for 1.5 hours"
+    assert told(False) == "removed, of the run a_dag/manual__1"
+    work = made(out)
+    (work / "owner.json").write_text(json.dumps(Owner("a_dag/gone", "partition").__dict__))
+    assert told() == "kept, it says that it belongs to another run"
+    (work / "attempt").unlink()
+    assert told() == "kept, no working files of a run"
+    give_away(work, monkeypatch)
+    assert told() == "kept, of another user"
+
+
+def test_of_hidden_directories_only_those_of_tables_are_looked_into(out):
+    tables = out / table_folders.FOLDER
+    for folder in (out / ".a", tables, out / "_zz"):
+        folder.mkdir()
+        made(folder)
+    assert [each.work.rpartition("/")[0] for each in sweep(str(out), DAY, lambda _: False)] == [
+        str(tables)
     ]
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,32 @@ def test_a_file_system_that_maps_users_is_no_attack(
         assert folder.has_own("inner")
 
 
+@pytest.mark.parametrize("other", [-1, 1])
+def test_users_with_a_smaller_and_with_a_greater_number_are_others(
+    tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    status = inner.stat()
+    monkeypatch.setattr(os, "geteuid", lambda: status.st_uid + other)
+    monkeypatch.setattr(shared_folders, "_owners", {status.st_dev: status.st_uid + other})
+    with Folder(str(tmp_path)) as folder:
+        assert not folder.has_own("inner")
+
+
+def test_where_no_file_can_be_made_to_see_a_folder_is_anothers(
+    tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = inner.stat()
+    monkeypatch.setattr(os, "geteuid", lambda: status.st_uid + 1)
+    monkeypatch.setattr(shared_folders, "_owners", {})
+
+    def refused(*_: Any) -> int:
+        raise PermissionError(errno.EACCES, "no")
+
+    monkeypatch.setattr(Folder, "open", refused)
+    with Folder(str(tmp_path)) as folder:
+        assert not folder.has_own("inner")
+
+
 def test_to_see_who_owns_new_files_leaves_none(
     tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +94,60 @@ def test_own_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_nobody_may_enter_a_new_private_folder_even_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    monkeypatch.setattr(
+        Folder, "keep_private", lambda folder, name: modes.append(folder.status(name).st_mode)
+    )
+    before = os.umask(0)
+    try:
+        with Folder(str(tmp_path)) as folder:
+            folder.make_private("new")
+    finally:
+        os.umask(before)
+    assert [mode & 0o077 for mode in modes] == [0]
+
+
+def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Folder(str(tmp_path)) as folder:
+            os.close(folder.open("new", os.O_WRONLY | os.O_CREAT))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o666
+
+
+def test_whatever_was_opened_is_closed(
+    tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (inner / "foreign").mkdir()
+    open_before = os.listdir("/dev/fd")
+    with Folder(str(tmp_path)) as folder:
+        folder.enter("inner")
+        with folder.own("deep"), folder.scanned():
+            folder.keep_private("deep")
+        folder.remove_own("deep")
+        monkeypatch.setattr(shared_folders, "_owners", {})
+        monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+        folder.keep_private("foreign")  # a file is made to see who owns it
+        monkeypatch.setattr(shared_folders, "_owners", dict.fromkeys(shared_folders._owners, -1))
+        for act in (folder.own, folder.keep_private):
+            with pytest.raises(StorageError, match="belongs to another user"):
+                act("foreign")
+        assert not folder.has_own("foreign")
+    assert os.listdir("/dev/fd") == open_before
+
+
+def test_a_broken_link_is_an_entry_too(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    with Folder(str(tmp_path)) as folder:
+        assert folder.has("link")
+        assert not folder.has("nowhere")
 
 
 def test_only_a_folder_is_removed_as_an_own_one_and_a_link_itself_with_a_tree(
@@ -95,9 +176,11 @@ def test_a_link_is_not_opened_and_what_is_missing_is_said_to_be(tmp_path: Path) 
             folder.open("missing", os.O_RDONLY)
 
 
-def test_a_file_is_made_private_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo], ids=["file", "pipe"])
+def test_a_file_is_made_private_too(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    """A pipe, which somebody has planted, is not waited for."""
     file = tmp_path / "file"
-    file.touch()
+    make(file)
     file.chmod(0o666)
     with Folder(str(tmp_path)) as folder:
         folder.keep_private("file")
