@@ -98,11 +98,12 @@ def _swept(file: str, keep: timedelta) -> Iterator[Swept]:
         return
     try:
         age = datetime.now(UTC) - datetime.fromtimestamp(data_file(file).changed / 1e9, UTC)
-        if age > keep:
+        is_old = age > keep
+        if is_old:
             remove_file(file)
-        state = "removed" if age > keep else "kept"
+        state = "removed" if is_old else "kept"
         yield Swept(file, state, f"unchanged for {age / timedelta(hours=1):.1f} hours")
-    except FileNotFoundError:  # its night is current meanwhile
-        return
+    except FileNotFoundError:
+        pass  # its night is current meanwhile
     except (OSError, MondrianOpsError) as error:
         yield Swept(file, "failed", str(error))
