@@ -260,11 +260,9 @@ class WrapUpOperator(MondrianOperator):
         """
         from mondrian_ops import pipeline, stores
         from mondrian_ops.catalogue import approvals
-        from mondrian_ops.hooks.settings import use_settings
 
         parked, reason = approval.Parked(**asked.release), _discarded(decision)
         self.log.warning(reason)
-        use_settings()
         if asked.state == approvals.USED:  # the task was cleared
             pipeline.discard(parked.work)
             return
