@@ -142,8 +142,8 @@ def exceeded(job: Job, report: Mapping[str, Any]) -> dict[str, str]:
 
 def _gcp(metrics: Mapping[str, Any]) -> tuple[str, float]:
     """The greater GCP: neither extreme values nor the lack of them make a release pass."""
-    robust = metrics.get("GCP_robust") or 0.0
-    if robust > metrics["GCP"]:
+    robust = metrics.get("GCP_robust")
+    if robust is not None and robust > metrics["GCP"]:
         what = "GCP_robust, the share of information lost by spans without extreme values,"
         return what, robust
     return "GCP, the share of information lost,", metrics["GCP"]

@@ -89,6 +89,7 @@ def _path() -> str | None:
 
 
 def current() -> Policies | None:
+    """The policies of this process; None if there are none, JobError if they cannot be read."""
     path = _path()
     return _read(resolved(path)) if path else None
 
@@ -206,9 +207,8 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(name.casefold() for name in path.split("/") if name)
 
 
-def _meet(these: Iterable[_Place], those: Iterable[_Place]) -> bool:
+def _meet(these: Iterable[_Place], those: Sequence[_Place]) -> bool:
     """Whether something can lie in one of these locations and in one of those."""
-    those = list(those)
     return any(
         _names_meet(one.names, other.names) and _on_one_store(one.store, other.store)
         for one in these
@@ -243,6 +243,9 @@ def _ends(pattern: str) -> tuple[str, str]:
 
 
 def _on_one_store(one: str, other: str) -> bool:
-    if one == other or not (one and other):
-        return one == other
-    return not place_of(one).known_as(one).isdisjoint(place_of(other).known_as(other))
+    if one == other:
+        return True
+    are_remote = bool(one and other)
+    return are_remote and not place_of(one).known_as(one).isdisjoint(
+        place_of(other).known_as(other)
+    )

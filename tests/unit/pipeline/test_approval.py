@@ -7,10 +7,22 @@ from typing import Any
 
 import pytest
 
+from mondrian_ops import publish
 from mondrian_ops import report as reports
-from mondrian_ops.errors import PrivacyError
+from mondrian_ops.errors import ApprovalError, PrivacyError
 from mondrian_ops.job.job import Job
-from mondrian_ops.pipeline.approval import Approval, asks, exceeded, judge
+from mondrian_ops.job.policy import Required
+from mondrian_ops.pipeline.approval import (
+    Approval,
+    approver,
+    asks,
+    exceeded,
+    hold,
+    judge,
+    refusal_reported,
+    refuse_without_users,
+    rejected,
+)
 
 LIMITS = {"max_gcp": 0.2, "max_risk": 0.25, "max_query_error": 0.1, "max_suppressed": 0.01}
 
@@ -123,6 +135,80 @@ def test_who_wants_to_be_asked_is_asked_whatever_is_exceeded():
     with pytest.raises(PrivacyError):  # to be asked is not to lift a limit
         judge(a_job(require_approval=True, **LIMITS), a_report(gcp=0.3))
     assert not asks(a_job(**LIMITS, on_exceeded="ask"), a_report())
+
+
+@pytest.mark.parametrize(
+    ("robust", "text"),
+    [
+        (0.31, "max_gcp: GCP_robust, the share of information lost by spans without extreme values,"
+         " is 0.31 (31.0 %), above the limit of 0.2 (20.0 %)"),
+        *((each, "max_gcp: GCP, the share of information lost, is 0.3 (30.0 %), above the limit of "
+           "0.2 (20.0 %)") for each in (0.3, 0.1, 0.0, None)),
+    ],
+)  # fmt: skip
+def test_the_greater_of_two_losses_counts(robust, text):
+    report = a_report(gcp=0.3)
+    report["metrics"]["GCP_robust"] = robust
+    assert exceeded(a_job(max_gcp=0.2), report) == {"max_gcp": text}
+    report["metrics"]["GCP"] = 0.2
+    assert bool(exceeded(a_job(max_gcp=0.2), report)) == (robust in (0.31, 0.3))
+
+
+def test_a_night_that_publishes_nothing_asks_nobody():
+    report = a_report()
+    hold(report, "")
+    assert report["outcome"]["reason"].startswith("every class would lose more than series.hold_")
+    assert not asks(a_job(require_approval=True), report)
+    hold(report, "a reason")
+    assert (report["outcome"]["state"], report["outcome"]["reason"]) == ("held", "a reason")
+
+
+def test_the_policies_that_want_an_approval_are_named():
+    report = a_report()
+    judge(a_job(require_approval=True), report, ["patients", "staff"])
+    assert report["outcome"]["reason"] == "required by patients, staff"
+    report = a_report(risk=0.5)
+    job = a_job(require_approval=True, max_risk=0.25, on_exceeded="ask")
+    judge(job, report, ["patients"])
+    assert report["outcome"]["reason"].startswith("max_risk: ")
+
+
+def test_somebody_is_asked_only_where_it_is_needed():
+    def approve(report):
+        return f"ada of {report['rows']['input']}"
+
+    needed = a_job(require_approval=True)
+    assert approver(needed, a_report(), approve) == "ada of 2000"
+    assert approver(needed, a_report(), None) is None
+    assert approver(a_job(), a_report(), approve) is None
+    report = a_report()
+    error = rejected(report, "nobody is there")
+    assert (str(error), error.report) == ("nobody is there", report)
+    assert report["outcome"] | {"at": ""} == {
+        "state": "rejected", "reason": "nobody approved it", "at": "",
+    }  # fmt: skip
+
+
+def test_a_refusal_carries_the_report_that_says_so():
+    report = a_report()
+    with pytest.raises(PrivacyError) as caught, refusal_reported(report):
+        raise PrivacyError("k: two rows")
+    assert caught.value.report is report
+    assert (report["outcome"]["state"], report["outcome"]["reason"]) == ("refused", "k: two rows")
+    with refusal_reported(unchanged := a_report()):
+        pass
+    assert unchanged == a_report()
+
+
+@pytest.mark.parametrize("required", [{"four_eyes": True}, {"approvers": {"1": "ada"}}])
+def test_without_airflow_nobody_approves_for_those_whom_a_policy_names(monkeypatch, required):
+    names = Required(policies=("a", "b"), **required)
+    monkeypatch.setattr(publish, "required", lambda job, work: names)
+    with pytest.raises(ApprovalError, match=r"^approval: the policies 'a', 'b' say .* in Airflow$"):
+        refuse_without_users(a_job(require_approval=True))
+    refuse_without_users(a_job())  # nobody is asked
+    monkeypatch.setattr(publish, "required", lambda job, work: Required(policies=("a",)))
+    refuse_without_users(a_job(require_approval=True))
 
 
 def test_an_approval_is_told_with_its_time():

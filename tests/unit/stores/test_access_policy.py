@@ -376,6 +376,14 @@ def test_beside_a_job_a_hierarchy_is_read_where_jobs_are(home, folder, name, mes
         stores.find_hierarchy(name, str(home / folder))
 
 
+def test_the_name_of_a_folder_with_a_hierarchy_is_no_pattern(home):
+    odd = home / "odd[1]"
+    odd.mkdir()
+    (odd / "ages.csv").write_text("1;*\n")
+    restrict(home, allowed_inputs=str(odd))
+    assert stores.find_hierarchy("ages.csv", str(odd)) == str(odd / "ages.csv")
+
+
 def test_a_hierarchy_is_found_in_its_places_only(home, monkeypatch):
     places = home / "hierarchies"
     places.mkdir()

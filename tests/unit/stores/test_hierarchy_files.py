@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mondrian_ops.errors import HierarchyError
+from mondrian_ops.errors import HierarchyError, JobError
 from mondrian_ops.job import limits
 from mondrian_ops.stores import find_hierarchy, read_hierarchy
 
@@ -84,6 +84,11 @@ def test_nothing_outside_these_places_is_found(tmp_path, monkeypatch):
     for name in ("absent.csv", "."):
         with pytest.raises(HierarchyError, match="no such hierarchy file; put it beside"):
             find_hierarchy(name, None)
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(JobError, match=r"^hierarchy: "):
+        find_hierarchy("ages\0.csv", str(tmp_path))
 
 
 def test_the_default_place_is_include_hierarchies(monkeypatch):

@@ -113,6 +113,11 @@ def test_another_input_does_not(home, url):
         ("s3://raw/patients-*", "s3://raw", True),
         ("s3://raw/patients-*", "s3://other/patients-1", False),
         ("s3://raw/patients-*", "s3://raw/staff-*", False),
+        ("s3://raw/patients-*", "s3://raw/patients/x", False),
+        ("s3://raw/a*b*c", "s3://raw/a*c", True),
+        ("s3://raw/a*c", "s3://raw/a*d", False),
+        ("s3://raw/patients", "/patients", False),
+        ("/patients", "s3://raw/patients", False),
         ("hdfs://namenode/patients", "hdfs://namenode:8020/patients", True),
         ("hdfs://namenode/patients", "webhdfs://namenode:9870/patients/day.csv", True),
         ("hdfs://namenode/patients", "hdfs://a_conn@namenode/patients", True),
@@ -122,6 +127,18 @@ def test_another_input_does_not(home, url):
 def test_a_store_is_the_same_by_any_connection(home, location, url, meets):
     decree(home, [{**PATIENTS, "inputs": [location]}])
     assert bool(names(home, url)) is meets
+
+
+def test_the_rules_about_an_output_are_those_of_its_location(home):
+    assert stores.output_rules(f"{home}/out/a") == []
+    (home / "linked").symlink_to(home / "out")
+    rules = [{"location": f"{home}/out/{name}", "replace": "never"} for name in ("a", "b", "*")]
+    decree(home, [], outputs=rules)
+    for output in (f"{home}/out/a/2025-01-01", f"{home}/linked/a"):
+        found = stores.output_rules(output)
+        assert [rule.location for rule in found] == [f"{home}/out/a", f"{home}/out/*"]
+    stores.use_policies(None)
+    assert stores.output_rules(f"{home}/out/a") is None
 
 
 def test_a_policy_holds_where_links_that_its_pattern_matches_lead(home):
