@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -418,6 +419,24 @@ def test_a_job_files_name_is_no_pattern(home):
     (odd / "job.yaml").write_text("k: 2\nquasi_identifiers: [age]\n")
     restrict(home, allowed_inputs=str(odd))
     assert read_job(str(odd / "job.yaml"))["k"] == 2
+
+
+def test_an_allowed_location_s_name_is_no_pattern_and_an_input_is_one(home):
+    """The pattern would find what lies beside it."""
+    odd, beside = home / "odd[1]", home / "odd1"
+    for folder in (odd, beside):
+        folder.mkdir()
+        (folder / "rows.csv").write_text("age\n1\n2\n")
+    restrict(home, allowed_inputs=f"{odd}, {home}/in", allowed_outputs=str(odd))
+    assert_refused(
+        home, r"^input: .* is not allowed", input=str(odd / "rows.csv"), output=f"{odd}/o"
+    )
+    publish.check_job(job(home, output=str(odd / "release")))
+
+
+def test_a_policy_in_use_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        AccessPolicy().inputs = ("/",)
 
 
 def test_a_landing_folders_name_is_no_pattern(home):

@@ -50,26 +50,36 @@ def tables(database, monkeypatch):
     with engine.begin() as connection:
         for table in made.values():
             connection.execute(table.delete())
-        run = {"dag_id": "a_dag", "run_id": "a_run", "run_type": "manual", "created_at": BEGAN}
-        run |= {
-            "run_after": BEGAN,
-            "state": "running",
-            "triggered_by": "UI",
-            "id": 1,
-            "log_template_id": None,
-        }
-        connection.execute(made["DagRun"].insert().values(run))
+        connection.execute(made["DagRun"].insert().values({**RUN, "id": 1}))
         for number, index in enumerate((2, 3)):
-            instance = {"id": uuid.UUID(int=7 + number), "dag_id": "a_dag", "run_id": "a_run"}
-            instance |= {"task_id": "group.wrap_up", "map_index": index, "try_number": 1}
-            instance |= {"pool": "p", "pool_slots": 1, "executor_config": {}}
-            connection.execute(made["TaskInstance"].insert().values(instance))
+            instance = {"id": uuid.UUID(int=7 + number), "map_index": index}
+            connection.execute(made["TaskInstance"].insert().values({**INSTANCE, **instance}))
 
     def add(name, **values):
         with engine.begin() as connection:
             connection.execute(made[name].insert().values(values))
 
+    def change(name, **values):
+        with engine.begin() as connection:
+            connection.execute(made[name].update().values(values))
+
+    def remove(name):
+        with engine.begin() as connection:
+            connection.execute(made[name].delete())
+
+    add.change, add.remove = change, remove
     return add
+
+
+RUN = {
+    "dag_id": "a_dag", "run_id": "a_run", "run_type": "manual", "created_at": BEGAN,
+    "run_after": BEGAN - timedelta(hours=3), "state": "running", "triggered_by": "UI",
+    "log_template_id": None,
+}  # fmt: skip
+INSTANCE = {
+    "dag_id": "a_dag", "run_id": "a_run", "task_id": "group.wrap_up", "map_index": 2,
+    "try_number": 1, "pool": "p", "pool_slots": 1, "executor_config": {},
+}  # fmt: skip
 
 
 def ask(tables, ti=TI, **answered):
@@ -105,6 +115,19 @@ def test_the_answer_to_another_question_is_none(tables):
     assert recorded(OURS._replace(map_index=3))["answer"] == ANSWER
 
 
+def test_nor_is_that_to_an_earlier_one(tables):
+    ask(tables, **RESPONSE)
+    assert recorded(OURS._replace(map_index=3))["answer"] is None
+
+
+@pytest.mark.parametrize("column", ["dag_id", "run_id", "task_id", "map_index"])
+def test_nor_is_that_of_another_dag_run_or_task(tables, column):
+    for number, other in enumerate((1, 4) if column == "map_index" else ("a", "z"), start=9):
+        tables("TaskInstance", **{**INSTANCE, "id": uuid.UUID(int=number), column: other})
+        ask(tables, ti=uuid.UUID(int=number), **RESPONSE)
+    assert recorded(OURS)["answer"] is None
+
+
 def log(tables, event, by="grace", *, dag="a_dag", run="a_run", hours=1, **details):
     extra = None if details.get("method", "") is None else json.dumps({"method": "POST", **details})
     at = BEGAN + timedelta(hours=hours)
@@ -118,7 +141,10 @@ CHANGES = {
     "clears named runs": ("clear_dag_runs", {"dag": "~", "run": None, "dag_runs": ["a_run"]}),
     "clears unnamed runs": ("clear_dag_runs", {"dag": "~", "run": None}),
     "clears by partition": ("clear_dag_run_partitions", {"run": None}),
+    "clears by partition of any DAG": ("clear_dag_run_partitions", {"dag": None, "run": ""}),
     "backfills": ("create_backfill", {"run": None}),
+    "changes many runs": ("bulk_dag_runs", {"dag": "~", "run": "~", "actions": ["a_run"]}),
+    "changes it when it begins": ("clear_dag_run", {"hours": 0}),
     "marks a task": ("patch_task_instance", {"method": "PATCH", "new_state": "success"}),
     "marks a group": ("patch_task_group_instances", {"method": "PATCH", "new_state": "failed"}),
     "marks the run": ("patch_dag_run", {"method": "PATCH", "state": "failed"}),
@@ -131,7 +157,7 @@ CHANGES = {
 @pytest.mark.parametrize(("event", "details"), CHANGES.values(), ids=CHANGES)
 def test_whoever_changes_a_run_is_told(tables, event, details):
     log(tables, event, **details)
-    at = (BEGAN + timedelta(hours=1)).isoformat()
+    at = (BEGAN + timedelta(hours=details.get("hours", 1))).isoformat()
     assert recorded(OURS)["changes"] == [{"by": "grace", "at": at, "event": event}]
 
 
@@ -144,6 +170,10 @@ NONE = {
     "clears other runs by name": ("clear_dag_runs", {"run": None, "dag_runs": ["b"]}),
     "looks what would be cleared": ("clear_dag_runs", {"run": None, "dry_run": True}),
     "clears before the run": ("post_clear_task_instances", {"run": None, "hours": -1}),
+    "changes other runs by name": ("bulk_dag_runs", {"run": None, "actions": ["b"]}),
+    "looks at the run": ("get_dag_run", {"method": "GET"}),
+    "is nobody": ("clear_dag_run", {"by": None}),
+    "uses a command that clears nothing": ("cli_dag_list", {"run": None, "method": None}),
     "pauses the DAG": ("patch_dag", {"run": None, "is_paused": True}),
     "owns the task that begins": ("running", {"method": None}),
 }
@@ -153,6 +183,45 @@ NONE = {
 def test_others_are_not(tables, event, details):
     log(tables, event, **details)
     assert recorded(OURS)["changes"] == []
+
+
+def test_other_runs_do_not_tell_when_this_one_began(tables):
+    number = 2
+    for column in ("dag_id", "run_id"):
+        for other in ("a", "z"):
+            late = {column: other, "created_at": BEGAN + timedelta(hours=5)}
+            tables("DagRun", **{**RUN, "id": number, **late})
+            log(tables, "clear_dag_run", "eve", **{column[:3]: other})
+            number += 1
+    log(tables, "create_backfill", run=None)
+    log(tables, "clear_dag_run", hours=2)
+    assert [each["event"] for each in recorded(OURS)["changes"]] == [
+        "create_backfill",
+        "clear_dag_run",
+    ]
+
+
+def test_a_run_without_a_time_of_creation_began_when_it_might(tables):
+    tables.change("DagRun", created_at=None)
+    log(tables, "create_backfill", run=None, hours=-2)
+    log(tables, "create_backfill", run=None, hours=-4)
+    assert len(recorded(OURS)["changes"]) == 1
+
+
+def test_of_a_run_that_is_gone_all_changes_count(tables):
+    tables.remove("DagRun")
+    log(tables, "create_backfill", run=None, hours=-1000)
+    assert len(recorded(OURS)["changes"]) == 1
+
+
+@pytest.mark.parametrize("extra", ["", "{", "[1]", "7"])
+def test_an_entry_whose_details_cannot_be_read_tells_of_commands_only(tables, extra):
+    for event in ("clear_dag_run", "cli_dag_clear"):
+        at = BEGAN + timedelta(hours=1)
+        entry = {"dag_id": "a_dag", "run_id": "", "dttm": at, "extra": extra}
+        tables("Log", event=event, owner="grace", **entry)
+        tables("Log", event=event, owner="grace", **{**entry, "dttm": None, "run_id": "a_run"})
+    assert [each["event"] for each in recorded(OURS)["changes"]] == ["cli_dag_clear"]
 
 
 KEY = b"k" * 32
