@@ -18,6 +18,7 @@ from mondrian_ops.nightly.landing import read_landing
 from mondrian_ops.stores import load_job, read_job
 from mondrian_ops.stores.access_policy import (
     AccessPolicy,
+    check_location,
     check_place,
     check_reading,
     check_source_file,
@@ -432,6 +433,22 @@ def test_an_allowed_location_s_name_is_no_pattern_and_an_input_is_one(home):
         home, r"^input: .* is not allowed", input=str(odd / "rows.csv"), output=f"{odd}/o"
     )
     publish.check_job(job(home, output=str(odd / "release")))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("/in/{{ ds }}.csv", r"^landing: .*\{\{"),
+        ("/in/a\0.csv", r"^landing: "),
+        ("s3://a_conn@bucket\0/raw", r"^landing: "),
+    ],
+)
+def test_what_no_location_can_be_is_refused_with_and_without_limits(home, url, message):
+    for policy in (AccessPolicy(inputs=("/in",)), None):
+        stores.use_policy(policy)
+        with pytest.raises(JobError, match=message):
+            check_location("landing", url)
+        check_location("landing", None)  # a job need not name one
 
 
 def test_a_policy_in_use_cannot_be_changed():
