@@ -440,7 +440,7 @@ def test_an_allowed_location_s_name_is_no_pattern_and_an_input_is_one(home):
     [
         ("/in/{{ ds }}.csv", r"^landing: .*\{\{"),
         ("/in/a\0.csv", r"^landing: "),
-        ("s3://a_conn@bucket\0/raw", r"^landing: "),
+        ("s3://a_conn@bucket/raw\0", r"^landing: "),
     ],
 )
 def test_what_no_location_can_be_is_refused_with_and_without_limits(home, url, message):
