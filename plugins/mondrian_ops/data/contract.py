@@ -183,7 +183,7 @@ def _generalization(
     if quasi.order is not None:
         return f"order {'/'.join(quasi.order)}"
     if quasi.grid is not None:
-        how = f"grid {quasi.grid:g}@{quasi.origin:g}"
+        how = f"grid {quasi.on_grid}"
     elif hierarchy is not None:
         content = json.dumps(hierarchy.to_json(), sort_keys=True).encode()
         return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"

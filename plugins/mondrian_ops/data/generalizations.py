@@ -49,7 +49,8 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         return how
     if not (number or has_days):
         raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
-    if has_days and not (float(quasi.grid).is_integer() and float(quasi.origin).is_integer()):
+    step = 1.0 if isinstance(quasi.grid, str) else float(quasi.grid)
+    if has_days and not (step.is_integer() and float(quasi.origin).is_integer()):
         raise JobError(
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )

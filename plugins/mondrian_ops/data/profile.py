@@ -13,6 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mondrian_ops.data.column_checks import (
+    check_countable,
+    check_length,
+    check_moments,
+    check_time_zone,
+    ends_of,
+)
 from mondrian_ops.data.combinations import Combinations, CombinationTally
 from mondrian_ops.data.encoding import (
     Indexed,
@@ -27,6 +34,7 @@ from mondrian_ops.data.generalizations import (
     generalization_of,
     published_as_prefixes,
 )
+from mondrian_ops.data.grid_steps import Grids
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.named_types import is_text
 from mondrian_ops.data.near_values import near_ends
@@ -40,9 +48,7 @@ from mondrian_ops.data.unlisted_values import (
     no_leaves,
     not_in_order,
 )
-from mondrian_ops.data.values import example_text, one_spelling, one_value, text_of, writable
-from mondrian_ops.errors import InputError, JobError
-from mondrian_ops.job import limits
+from mondrian_ops.data.values import example_text, one_spelling, one_value, text_of
 from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
@@ -66,7 +72,7 @@ class Profile:
     published as sets: the share of rows whose value fewer than k rows have, or persons, if there is
     an ``entity_id``. ``prefixes``: those that are published as prefixes for this reason.
     ``quantiles`` by quasi-identifier of numbers or moments: those of a random sample, by
-    `spans.quantiles_of`.
+    `spans.quantiles_of`. ``grids``: of the intervals that are rounded.
     """
 
     rows: int
@@ -80,6 +86,7 @@ class Profile:
     rare: Mapping[str, float] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ()
     quantiles: Mapping[str, pa.Array] = field(default_factory=dict)
+    grids: Grids = field(default_factory=Grids)
 
     @property
     def robust_ends(self) -> dict[str, pa.Array]:
@@ -93,14 +100,14 @@ class Profile:
             extreme_values(name, self.domains[name], each) for name, each in self.quantiles.items()
         )
         rare = (published_as_prefixes(name, self.rare[name]) for name in self.prefixes)
-        return [*rare, *(note for note in noted if note)]
+        return [*rare, *self.grids.notes(self.types), *(note for note in noted if note)]
 
     def resolved(self, job: Job) -> Job:
         """The job with the generalizations that its columns' values decide."""
-        if not self.prefixes:
-            return job
         quasi_identifiers = (
-            replace(quasi, generalization="prefix") if quasi.name in self.prefixes else quasi
+            replace(quasi, generalization="prefix")
+            if quasi.name in self.prefixes
+            else self.grids.resolved(quasi)
             for quasi in job.quasi_identifiers
         )
         return replace(job, quasi_identifiers=tuple(quasi_identifiers))
@@ -121,7 +128,8 @@ class Profile:
         }
         for name in quantiles:
             positions(self.domains[name], name)
-        return replace(self, quantiles=quantiles)
+        grids = Grids.of(job, self.rows, sample, self.domains, quantiles)
+        return replace(self, quantiles=quantiles, grids=grids)
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""
@@ -168,6 +176,7 @@ class Profile:
             "complete": json.dumps(self.complete),
             "rare": json.dumps(self.rare),
             "prefixes": json.dumps(self.prefixes),
+            "grids": json.dumps(vars(self.grids)),
         }
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -186,6 +195,7 @@ class Profile:
             complete=tuple(json.loads(meta[b"complete"])),
             rare=json.loads(meta[b"rare"]),
             prefixes=tuple(json.loads(meta[b"prefixes"])),
+            grids=Grids(**json.loads(meta[b"grids"])),
             boundaries=with_prefix(table, "boundaries:"),
             quantiles=with_prefix(table, "quantiles:"),
         )
@@ -256,13 +266,13 @@ class Profiler:
         of_codes = with_codes(job)
         self._sensitive = {n: one_spelling if n in of_codes else one_value for n in job.sensitive}
         for name in job.sensitive:
-            _check_countable("sensitive", name, self._types[name])
+            check_countable("sensitive", name, self._types[name])
             if name in hierarchies:
                 check_spellings(name, hierarchies[name])
         if job.entity_id is not None:
-            _check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
+            check_countable("entity_id", job.entity_id, schema.field(job.entity_id).type)
         for name, type_ in self._types.items():
-            _check_time_zone(name, type_)
+            check_time_zone(name, type_)
         self._quasi = {quasi.name: quasi for quasi in job.quasi_identifiers}
         self._how = {
             name: generalization_of(quasi, self._types[name]) for name, quasi in self._quasi.items()
@@ -289,8 +299,8 @@ class Profiler:
         """The profile of rows with at least `profiled_columns`; several threads may call it."""
         arrays = {name: as_array(batch.column(name)) for name in self._ranges}
         for name, array in arrays.items():
-            _check_moments(name, array)
-        ends = {name: _ends(array) for name, array in arrays.items()}
+            check_moments(name, array)
+        ends = {name: ends_of(array) for name, array in arrays.items()}
         missing = frozenset(name for name, array in arrays.items() if array.null_count)
         columns = {
             name: self._comparable(name, batch.column(name))
@@ -313,7 +323,7 @@ class Profiler:
         for name, ends in self._ranges.items():
             ends.append(part.ends[name])
             if len(ends) > 64:
-                ends[:] = [_ends(pa.concat_arrays(ends))]
+                ends[:] = [ends_of(pa.concat_arrays(ends))]
         for name, tally in self._tallies.items():
             tally.add(*part.counted[name])
         for name, persons in self._persons.items():
@@ -329,7 +339,7 @@ class Profiler:
 
     def so_far(self) -> PartialProfile:
         """The profile of all rows so far."""
-        ends = {name: _ends(pa.concat_arrays(each)) for name, each in self._ranges.items()}
+        ends = {name: ends_of(pa.concat_arrays(each)) for name, each in self._ranges.items()}
         counted = {name: tally.so_far() for name, tally in self._tallies.items()}
         missing = frozenset(self._missing)
         persons = {name: PersonsPerValue.joined(each) for name, each in self._persons.items()}
@@ -348,7 +358,7 @@ class Profiler:
         missing = {*self._missing}
         rare: dict[str, float] = {}
         for name, ends in self._ranges.items():
-            domains[name] = _ends(pa.concat_arrays(ends)).drop_null()
+            domains[name] = ends_of(pa.concat_arrays(ends)).drop_null()
             positions(domains[name], name)
             distinct[name] = _at_least(domains[name]) + (name in self._missing)
         for name, tally in self._finished_tallies().items():
@@ -432,8 +442,8 @@ class Profiler:
     def _comparable(self, name: str, column: pa.Array) -> Indexed:
         by_value = indexed(column)
         if name in self._quasi:
-            _check_moments(name, by_value.values)
-            _check_length(name, by_value.values)
+            check_moments(name, by_value.values)
+            check_length(name, by_value.values)
         if self._how.get(name) == "prefix" or name in self._hierarchies:
             by_value = by_value.mapped(lambda each: text_of(each, name in self._pointed))
         if name in self._sensitive:
@@ -498,49 +508,6 @@ def _domain_columns(job: Job) -> list[str]:
     return [name for name in columns if name != job.entity_id or job.recodes_globally]
 
 
-def _check_countable(role: str, name: str, type_: pa.DataType) -> None:
-    try:  # Arrow cannot compare values of some types
-        none = as_array(pa.array([], value_type(type_)))
-        pc.value_counts(none)
-        pc.array_sort_indices(none)
-    except pa.ArrowNotImplementedError:
-        raise JobError(
-            f"{role}: values of column {name!r} of type {type_} cannot be counted; flatten it, "
-            "or make it text, a number or a decimal128"
-        ) from None
-
-
-def _check_length(name: str, values: pa.Array) -> None:
-    if pa.types.is_string(values.type) and len(values):
-        longest = pc.max(pc.binary_length(values)).as_py() or 0
-        limits.check_text(f"quasi-identifier {name!r}", longest, "quasi_identifier_text")
-
-
-def _check_time_zone(name: str, type_: pa.DataType) -> None:
-    plain = value_type(type_)
-    if not pa.types.is_timestamp(plain):
-        return
-    try:
-        pa.array([0], plain).cast(pa.string())
-    except pa.ArrowInvalid:
-        raise JobError(
-            f"column {name!r} of type {type_}: its time zone is unknown on this machine; convert "
-            "the column to UTC, or install the time zone database (tzdata)"
-        ) from None
-
-
-def _check_moments(name: str, values: pa.Array) -> None:
-    """Refuse moments outside the calendar, by which some databases write infinity."""
-    if not pa.types.is_temporal(values.type):
-        return
-    if all(writable(end) for end in _ends(values) if end.is_valid):
-        return
-    raise InputError(
-        f"column {name!r}: holds values of type {values.type} that are no date or time between the "
-        "years 0 and 9999; replace them or make them missing before anonymizing"
-    )
-
-
 def as_list(values: pa.Array) -> pa.Array:
     """The values as one list."""
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
@@ -553,12 +520,6 @@ def with_prefix(table: pa.Table, prefix: str) -> dict[str, pa.Array]:
         for name in table.column_names
         if name.startswith(prefix)
     }
-
-
-def _ends(values: pa.Array) -> pa.Array:
-    """The least and the greatest value, as Arrow scalars: Python cannot hold all of them."""
-    ends = pc.min_max(values)
-    return pa.array([ends["min"], ends["max"]], values.type)
 
 
 def _at_least(ends: pa.Array) -> int:

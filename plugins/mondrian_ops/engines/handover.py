@@ -171,7 +171,8 @@ class RunState(_Handed):
     :class:`~mondrian_ops.verify.singling_out.SingledOut` as dicts, once classes are known;
     ``unattainable``: the rows of a
     series' night cannot be published, for this reason. ``source``: how the input was read.
-    ``column_notes``: what is noted of columns' values. The others are as in a report.
+    ``column_notes``: what is noted of columns' values. ``grids``: the steps of those that the
+    values of columns decided. The others are as in a report.
     """
 
     rows: int
@@ -189,6 +190,7 @@ class RunState(_Handed):
     singled_out: Sequence[Mapping[str, Any]] = field(default_factory=list)
     unattainable: str = ""
     column_notes: Sequence[str] = field(default_factory=list)
+    grids: Mapping[str, float] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     timings_s: Mapping[str, float] = field(default_factory=dict)
     phases: Costs = field(default_factory=dict)

@@ -116,7 +116,7 @@ def generalized_by(
     for quasi in job.quasi_identifiers:
         text: str = generalization_of(quasi, types[quasi.name])
         if quasi.grid is not None:
-            text = f"grid {quasi.grid:g}@{quasi.origin:g}"
+            text = f"grid {quasi.on_grid}"
         elif quasi.order is not None:
             text = f"order {'/'.join(quasi.order)}"
         elif quasi.ladder is not None:

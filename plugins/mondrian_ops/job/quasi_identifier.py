@@ -12,6 +12,7 @@ or a short form, which the trigger form and ``--set`` take:
 ``pay=order:low/medium/high``         intervals of categories in this order
 ``zip=prefix:5/3/1``                  prefixes of so many characters
 ``age=grid:5@16``                     intervals widened to a grid of step 5 from the origin 16
+``lat=grid:auto``                     the same with a step that follows from the values
 ``age=*3``, ``zip=prefix*3``          any of these with a weight
 ====================================  =====================================================
 
@@ -37,8 +38,8 @@ Step = Literal[
 
 _SHORT_FORMS = (
     "NAME, NAME=interval, NAME=prefix, NAME=set, NAME=hierarchy:FILE, NAME=prefix:5/3/1, "
-    "NAME=order:LOW/HIGH, NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year or "
-    "NAME=grid:STEP@ORIGIN, each with *WEIGHT if it has one"
+    "NAME=order:LOW/HIGH, NAME=ladder:5/10/20@ORIGIN, NAME=ladder:month/year, "
+    "NAME=grid:STEP@ORIGIN or NAME=grid:auto, each with *WEIGHT if it has one"
 )
 _UNITS = ("day", "week", "month", "quarter", "year", "decade")
 _CALENDAR = ("day", "month", "quarter", "year", "decade")
@@ -114,12 +115,14 @@ class QuasiIdentifier(Options):
     origin: float = option(
         0, text="Where a ladder or a grid starts. For dates: a day counted from 1970-01-01."
     )
-    grid: float | None = option(
+    grid: float | Literal["auto"] | None = option(
         None,
         text="The step of the grid to which intervals are widened. For dates: a number of days.",
         noun="a step",
         above=0,
-        unset="tight intervals",
+        choices={"auto": "a step at which about k rows (persons) lie between two ends"},
+        unset="tight intervals; but `auto` for columns of no named generalization whose values "
+        "mostly belong to fewer than k rows (persons), and could be more than a thousand",
         only_with={"generalization": ("interval",)},
         see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
@@ -190,6 +193,17 @@ class QuasiIdentifier(Options):
         """Its ladder as in the short form, ``5/10@16``."""
         listed = (step if isinstance(step, str) else f"{step:g}" for step in self.ladder or ())
         return "/".join(listed) + ("" if self.named_ladder else f"@{self.origin:g}")
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the job says how its values are generalized."""
+        return replace(self, weight=1) != type(self)(name=self.name)
+
+    @property
+    def on_grid(self) -> str:
+        """Its grid as in the short form, ``5@16``."""
+        step = self.grid if isinstance(self.grid, str) else f"{self.grid or 0:g}"
+        return f"{step}@{self.origin:g}"
 
     def completed(self) -> Self:
         """The same with its generalization, where a hierarchy, ladder or grid implies one."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from mondrian_ops import publish
 from mondrian_ops.cut import planning
 from mondrian_ops.cut.anonymizer import Anonymizer
-from mondrian_ops.data.profile import profiled_columns
+from mondrian_ops.data.profile import Profile, profiled_columns
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Dataset, Run
@@ -89,7 +89,9 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     run = Run(publish.WorkDir(work))
     # Losses are measured on what is published: text says more than bounds do.
     job = replace(job, interval_style="text")
-    anonymizer, profile = _anonymizer(job, run), run.draft.profile
+    pilot = run.work.read_arrow(_PILOT)
+    profile = run.draft.profile.with_quantiles(job, pilot)  # grids depend on k
+    anonymizer = _anonymizer(job, run, profile, pilot)
     labels = labels_of_job(
         profile.resolved(job),
         profile.types,
@@ -182,10 +184,9 @@ def _passing(rows: SampledRows, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         yield batch
 
 
-def _anonymizer(job: Job, run: Run) -> Anonymizer:
-    """The anonymizer of a run of ``job``."""
-    profile, hierarchies = run.draft.profile, run.dataset.hierarchies
-    pilot = run.work.read_arrow(_PILOT)
+def _anonymizer(job: Job, run: Run, profile: Profile, pilot: pa.Table) -> Anonymizer:
+    """The anonymizer of a run of ``job`` on a dataset of this ``profile``."""
+    hierarchies = run.dataset.hierarchies
     whole = replace(job.partitioning, fragments=1, max_rows=profile.rows)
     draft = planning.draft(replace(job, partitioning=whole), profile, hierarchies, pilot, pilot)
     return draft.anonymizer(job, hierarchies)

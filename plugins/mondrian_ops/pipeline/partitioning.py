@@ -345,6 +345,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
         leaves=merged.fragments,
         fragments=fragments,
         generalizations={each.name: each.generalization for each in run.anonymizer.attributes},
+        grids=draft.profile.grids.steps,
         partitioning=partitioning_note(
             job,
             fragments=len(fragments),
@@ -389,8 +390,7 @@ def _note(run: Run, fragments: list[Fragment]) -> str:
     options, wanted = run.dataset.job.partitioning, run.draft.fragments
     request = f"{wanted} fragments were {'worthwhile' if run.draft.reason else 'asked for'}"
     planned = run.draft.plan.leaves
-    largest = max(fragment.rows for fragment in fragments)
-    if largest > options.max_rows:
+    if (largest := max(fragment.rows for fragment in fragments)) > options.max_rows:
         return (
             f"the largest fragment has {largest} rows, more than max_rows ({options.max_rows}): "
             f"the sample of {run.draft.sample_rows} rows could not be cut so that none has"

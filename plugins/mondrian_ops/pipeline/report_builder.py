@@ -123,6 +123,7 @@ def assembled(job: Job, measured: Measured) -> Report:
             columns=state.columns,
             source=state.source,
             generalizations=state.generalizations,
+            grids=state.grids,
             partitioning=state.partitioning,
             cut={} if job.recodes_globally else state.cut,
             recoding=state.recoding,

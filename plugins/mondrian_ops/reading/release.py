@@ -85,7 +85,9 @@ class _Reader:
                 "directory of a release"
             )
         self._url, self._form, self._draw = url, form, draw
-        self._how = {name: each["generalization"] for name, each in report["attributes"].items()}
+        attributes = report["attributes"]
+        self._how = {name: each["generalization"] for name, each in attributes.items()}
+        self._on_grid = {name for name, each in attributes.items() if each.get("grid")}
         self._types = report.get("source", {}).get("types", {})
         self._options = {each["name"]: each for each in report["job"]["quasi_identifiers"]}
         self._bounds = report["job"].get("interval_style") == "bounds"
@@ -135,7 +137,8 @@ class _Reader:
         options, whole = self._options[name], self._types.get(name) in _WHOLE
         if name not in table.column_names:
             low, high = table[f"{name}_min"], table[f"{name}_max"]
-            return self._interval(name, Intervals.of_bounds(low, high, whole, "grid" in options))
+            is_open = "grid" in options or name in self._on_grid
+            return self._interval(name, Intervals.of_bounds(low, high, whole, is_open))
         if "order" in options:
             if self._form in ("midpoint", "bounds"):
                 return {name: _plain(table[name])}

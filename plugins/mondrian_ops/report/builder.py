@@ -37,6 +37,7 @@ class RunFigures:
             "unlisted", "unlisted_policy", "index"}``: lists of column names, and the two policies;
             ``index`` are the columns of a pandas index, which are left out.
         generalizations: how each quasi-identifier was generalized, by name.
+        grids: the steps of the grids that the values of quasi-identifiers decided.
         class_persons: where k counts persons, triples (persons, number of classes with so many,
             rows of these); risks are of persons then.
         recoding: of algorithms that recode whole columns: ``levels``, the generalization level of
@@ -71,6 +72,7 @@ class RunFigures:
     dependencies: Sequence[Mapping[str, Any]] = ()
     singled_out: Sequence[Mapping[str, Any]] = ()
     use: Mapping[str, Any] = field(default_factory=dict)
+    grids: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
     made_by: str | None = None
     requested_by: str | None = None
@@ -94,6 +96,9 @@ def build(run: RunFigures) -> Report:
         persons = sorted(tuple(map(int, each)) for each in run.class_persons)
     k = int(run.job["k"])
     attributes = merge_attributes(run.summaries, run.generalizations, run.rows["published"])
+    for name, step in run.grids.items():
+        attributes[name]["grid"] = step
+    tight = {name: how for name, how in run.generalizations.items() if name not in run.grids}
     how = dict(run.recoding or {})
     own = {name: how.pop(name) for name in ("levels", "metrics") if name in how}
     roles = Columns.of(run.columns)
@@ -139,7 +144,7 @@ def build(run: RunFigures) -> Report:
         "timings_s": {phase: round(seconds, 3) for phase, seconds in run.timings_s.items()},
         "phases": {phase: dict(cost) for phase, cost in run.phases.items()},
         "notes": list(run.notes),
-        "limits": limits_of(run.job, roles, run.generalizations, split, titles),
+        "limits": limits_of(run.job, roles, tight, split, titles),
     }
     return Report.of(report)
 

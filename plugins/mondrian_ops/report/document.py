@@ -151,7 +151,7 @@ class Attribute:
     """A quasi-identifier: the mean loss of its rows, and how many rows lose how much.
 
     ``rows_by_loss``: pairs (loss, rows), by ascending loss, of the rows that are neither exact nor
-    hidden.
+    hidden. ``grid``: the step of its intervals' grid, where the values decided it.
     """
 
     NCP: float
@@ -162,6 +162,7 @@ class Attribute:
     rows_exact: int | None = None
     rows_star: int | None = None
     rows_by_loss: tuple[tuple[float, int], ...] | None = None
+    grid: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

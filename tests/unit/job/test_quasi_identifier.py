@@ -120,7 +120,7 @@ WRONG_ATTRIBUTES = [
         [],
     ),
     ("age=ladder:5/x", "quasi_identifiers[0].ladder[1]: must be a width above 0", ["not 'x'"]),
-    ("age=grid:x", "quasi_identifiers[0].grid: must be a step above 0, not 'x'", []),
+    ("age=grid:x", "quasi_identifiers[0].grid: must be a step above 0 or `auto`, not 'x'", []),
     ("age=grid:5@x", "quasi_identifiers[0].origin: must be a number, not 'x'", []),
     ({"name": "a", "generalisation": "set"}, "quasi_identifiers[0].generalisation", ["mean"]),
     ({"name": "a", "generalization": "sett"}, "quasi_identifiers[0].generalization", ["'set'?"]),
@@ -155,7 +155,11 @@ WRONG_ATTRIBUTES = [
         "quasi_identifiers[0].grid: applies only to generalization: interval, not set",
         [],
     ),
-    ({"name": "a", "grid": 0}, "quasi_identifiers[0].grid: must be a step above 0, not 0", []),
+    (
+        {"name": "a", "grid": 0},
+        "quasi_identifiers[0].grid: must be a step above 0 or `auto`, not 0",
+        [],
+    ),
     ({"name": "a", "origin": 5}, "quasi_identifiers[0].origin: applies only to a ladder", ["grid"]),
 ]
 
