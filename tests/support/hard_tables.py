@@ -111,7 +111,7 @@ def _holds(release: pa.Table, job: Job, report: Mapping[str, Any]) -> None:
     names = [
         published
         for name in job.quasi_identifier_names
-        for published in (name, f"{name}_min", f"{name}_max")
+        for published in (name, f"{name}_min", f"{name}_max", f"{name}_hidden")
         if published in release.column_names and published not in (job.sensitive)
     ]
     classes = pd.DataFrame({at: _numbered(release[name]) for at, name in enumerate(names)})
@@ -164,7 +164,8 @@ def _verifies(here: Path, job: Job) -> None:
 
 def covers(release: pa.Table, source: pa.Table) -> None:
     """Column ``x`` of each class is exactly the interval of its originals."""
-    names = [f"{name}{end}" for name in ("x", "age") for end in ("", "_min", "_max")]
+    ends = ("", "_min", "_max", "_hidden")
+    names = [f"{name}{end}" for name in ("x", "age") for end in ends]
     names = [name for name in names if name in release.column_names]
     frame = pd.DataFrame({name: _numbered(release[name]) for name in names})
     class_of = frame.groupby(names).ngroup()
@@ -184,7 +185,7 @@ def _interval(low: str, high: str, present: int, size: int, bounds: bool) -> lis
     """What is published of a class of ``size`` rows, of which so many are ``present``."""
     mixed = 0 < present < size
     if bounds:
-        return [None, None] if mixed else [low, high]
+        return [None, None, "true"] if mixed else [low, high, "false"]
     if mixed:
         return ["*"]
     return [low if low == high else f"[{low}, {high}]"]

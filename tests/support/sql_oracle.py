@@ -46,7 +46,7 @@ def agree(
     """
     job, columns = report["job"], ds.dataset(release).schema.names
     names = report["columns"]["quasi_identifiers"]
-    bounds = [f"{name}_{end}" for name in names for end in ("min", "max")]
+    bounds = [f"{name}_{end}" for name in names for end in ("min", "max", "hidden")]
     is_bounds = job.get("interval_style") == "bounds"
     quasi = [name for name in [*names, *(bounds if is_bounds else [])] if name in columns]
     # Missing values count as one where the job says so.

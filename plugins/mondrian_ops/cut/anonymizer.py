@@ -389,6 +389,8 @@ def _repeated(values: pa.Array, order: NDArray[np.int32], times: NDArray[np.int6
     if values.null_count:
         is_null = values.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
         mask = repeat(is_null, order, times).view(np.bool_)
+    if pa.types.is_list(values.dictionary.type):
+        return values.dictionary.take(pa.array(indices, mask=mask))
     # They were indices of a dictionary array before, so they need not be looked at.
     return pa.DictionaryArray.from_arrays(
         pa.array(indices, mask=mask), values.dictionary, safe=False

@@ -188,6 +188,8 @@ def _generalization(
         content = json.dumps(hierarchy.to_json(), sort_keys=True).encode()
         return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"
     is_bounds = how != "set" and how != "prefix" and job.interval_style == "bounds"
+    if how == "set" and job.set_style == "list":
+        return "set as lists"
     return f"{how} as bounds" if is_bounds else how
 
 

@@ -49,8 +49,9 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
         return how
     if not (number or has_days):
         raise JobError(f"{where} cannot use a grid; a grid needs numbers, dates or timestamps")
-    step = 1.0 if isinstance(quasi.grid, str) else float(quasi.grid)
-    if has_days and not (step.is_integer() and float(quasi.origin).is_integer()):
+    if has_days and not all(
+        float(each or 0).is_integer() for each in (quasi.grid_step, quasi.origin)
+    ):
         raise JobError(
             f"{where}: a grid of dates counts days; give its step and origin as whole numbers"
         )

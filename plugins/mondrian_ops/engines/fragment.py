@@ -64,20 +64,19 @@ def anonymize(
     measured = released.summary
     if released.held is not None:
         run.work.write_held(fragment.id, released.held)
-    hidden: dict[str, int] = {}
     if measured["rows"]:
-        hidden = _written(run, fragment, rows, released, phases)
+        _written(run, fragment, rows, released, phases)
         with phases("sample"):
             class_samples.take_sample(
                 run, fragment, _in_one_spelling(run.dataset.job, rows), released
             )
             use_samples.take_sample(run, fragment, rows, released)
-    return Summary.of(fragment, {**measured, "hidden": hidden, "phases": phases.costs()}, started)
+    return Summary.of(fragment, {**measured, "phases": phases.costs()}, started)
 
 
 def _written(
     run: Run, fragment: Fragment, rows: pa.Table, released: Released, phases: Phases
-) -> dict[str, int]:
+) -> None:
     """Write the part, unless it is there, and check that it is true to ``rows``.
 
     A part that is there was checked before it got its name. The rows of this try, which are those
@@ -85,15 +84,14 @@ def _written(
     """
     path, persons = run.work.part_path(fragment.id), released.persons
     truth = truth_of(run, rows, released, f"fragment {fragment.id}")
-    hidden: dict[str, int] = {}
 
     def check(read: Read) -> None:
         with phases("truth"):
-            hidden.update(truth(read))
+            truth(read)
 
     if run.work.is_written(path):
         check(partial(read_columns, released.table))
-        return hidden
+        return
     keep = None
     if persons is not None:
         of_rows = {"persons": persons, "signatures": released.signatures}
@@ -101,16 +99,12 @@ def _written(
     about = run.declared, check, run.required
     with phases("write"):
         publish.write_part(path, released.table, run.work.root, keep, *about)
-    return hidden
 
 
-def truth_of(
-    run: Run, rows: pa.Table, released: Released, where: str
-) -> Callable[[Read], dict[str, int]]:
+def truth_of(run: Run, rows: pa.Table, released: Released, where: str) -> Callable[[Read], None]:
     """What compares ``rows`` with their released form, as it is read back.
 
-    It returns what `PartTruth.check` does, and raises PrivacyError as that does, or where persons
-    have too few values.
+    It raises PrivacyError as `PartTruth.check` does, or where persons have too few values.
     """
     job = run.dataset.job
     truth = PartTruth(
@@ -126,12 +120,11 @@ def truth_of(
     of_persons = None if entity is None or persons is None else (entity, persons)
     columns = released.table.column_names
 
-    def check(read: Read) -> dict[str, int]:
-        hidden = truth.check(columns, read, persons=of_persons)
+    def check(read: Read) -> None:
+        truth.check(columns, read, persons=of_persons)
         # Where recoding is global, parts of a class may lie in several files.
         if persons is not None and not (run.root and job.recodes_globally):
             check_persons_values(job, columns, read, persons, where)
-        return hidden
 
     return check
 

@@ -97,8 +97,7 @@ class Summary(_Handed):
 
     ``DP`` is a sum over its classes as they were cut. The work took ``seconds`` until ``finished``
     (Unix time). ``held`` rows wait for the next night of a series;
-    ``counterfeits`` are rows that were made up, and are in no other figure. ``hidden``: by
-    quasi-identifier published as bounds, rows without bounds in classes that hold values.
+    ``counterfeits`` are rows that were made up, and are in no other figure.
     ``phases``: what each of them has cost, see :mod:`mondrian_ops.phases`.
     """
 
@@ -113,7 +112,6 @@ class Summary(_Handed):
     finished: float
     held: int = 0
     counterfeits: int = 0
-    hidden: Mapping[str, int] = field(default_factory=dict)
     phases: Costs = field(default_factory=dict)
 
     @classmethod

@@ -8,10 +8,8 @@ Vimercati et al., section 5; losses: their equations 3 and 4, and Iyengar 2002).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +30,6 @@ from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.data.small_integers import look_up
 from mondrian_ops.data.unlisted_values import no_leaves, not_in_order
 from mondrian_ops.data.values import example_text, json_value, text_of
-from mondrian_ops.errors import InputError
 from mondrian_ops.generalize.cells import Cells
 from mondrian_ops.generalize.encoded import Encoded
 from mondrian_ops.generalize.labels import (
@@ -43,12 +40,9 @@ from mondrian_ops.generalize.labels import (
     edge_text,
     labels_of_pairs,
     of_codes,
-    set_text,
-    single_text,
     starred,
 )
 from mondrian_ops.generalize.native.classes import (
-    distinct_per_class,
     extents,
     extents_of_columns,
 )
@@ -198,7 +192,7 @@ class IntervalAttribute(Attribute):
     ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
     or, with ``cells``, the ends of the cells that contain them. ``span``: the width that loses all,
     if it is not that of the range. With ``bounds`` an interval is published as two typed columns,
-    else as text.
+    and one that tells hidden values from missing ones; else as text.
     """
 
     low: float = 0.0
@@ -249,6 +243,8 @@ class IntervalAttribute(Attribute):
                 f"{self.name}_min": of_codes(first, low, no_bounds),
                 f"{self.name}_max": of_codes(last, high, no_bounds),
             }
+            nothing = pc.and_(*(each.is_null() for each in ends.values()))
+            ends[f"{self.name}_hidden"] = pc.and_(nothing, pa.array(high > 0))
             columns = {name: each.take(pa.array(pair_of)) for name, each in ends.items()}
         else:
             to_text = self.texts if self.cells is None else edge_text
@@ -446,60 +442,3 @@ class TreeAttribute(Attribute):
             for key in unique.tolist()
         ]
         return dictionary_of_texts(inverse, pa.array(texts, pa.string()))
-
-
-@dataclass(frozen=True)
-class SetAttribute(Attribute):
-    """Values of any kind, published as the set of those in the class, in the attribute's order."""
-
-    domain: pa.Array
-    generalization: str = field(default="set", kw_only=True)
-
-    def encode(self, column: Column) -> Encoded:
-        codes, unknown = encode_known(indexed(column), self.domain)
-        if unknown:
-            raise InputError(
-                f"column {self.name!r}: {unknown} row(s) hold values that it did not hold when the "
-                "run was planned; the input changed, run again from the partition task"
-            )
-        return Encoded(
-            codes=codes,
-            size=len(self.domain) + 1,
-            kind="set",
-            present=float(max(1, len(self.domain))),
-            # The share of a column's bits that n values leave open (docs/algorithms.md).
-            step=np.log(np.arange(1, len(self.domain) + 2)) / np.log(max(2, len(self.domain))),
-            values=self.domain,
-            weight=self.weight,
-        )
-
-    def _published(self, encoded: Encoded, classes: Classes, extent: Extent) -> Published:
-        low, high = extent
-        star = (low == 0) & (high > 0)
-        members, ends = distinct_per_class(
-            encoded.codes, classes.index, classes.starts, encoded.size
-        )
-        sizes = np.diff(ends, prepend=0)
-        exact = low == high
-        values = max(2, len(self.domain))
-        ncp = np.where(exact, 0.0, sizes / values)
-        lm = np.where(exact, 0.0, (sizes - 1) / (values - 1))
-        ncp[star] = lm[star] = 1.0
-        bounds = pairwise([0, *ends.tolist()])
-        sets = [tuple(members[start:end].tolist()) for start, end in bounds]
-        # Sorted: the order in which classes were cut would disclose the cuts.
-        place = {codes: at for at, codes in enumerate(sorted(set(sets)))}
-        ids = np.array([place[codes] for codes in sets], np.int64)
-        texts = self.texts(self.domain).to_pylist()
-        labels = pa.array([_set_text(codes, texts) for codes in place], pa.string())
-        published = dictionary_of_texts(ids, labels)
-        columns = {self.name: starred(published, star)}
-        return Published.each(columns, Losses(ncp, lm, exact, star))
-
-
-def _set_text(members: Sequence[int], texts: Sequence[str]) -> str | None:
-    if members[0] == 0:
-        return None
-    if len(members) == 1:
-        return single_text(texts[members[0] - 1])
-    return set_text([texts[member - 1] for member in members])

@@ -21,11 +21,11 @@ from mondrian_ops.generalize.attributes import (
     Attribute,
     IntervalAttribute,
     OrderedAttribute,
-    SetAttribute,
     TreeAttribute,
 )
 from mondrian_ops.generalize.cells import Boundaries, Cells, Grid
 from mondrian_ops.generalize.labels import single_text
+from mondrian_ops.generalize.set_attribute import SetAttribute
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
@@ -67,7 +67,7 @@ def _attribute(
         bounds = job.interval_style == "bounds"
         return IntervalAttribute(name, type_, low, high, cells, bounds, span, **more)
     if how == "set" and not job.recodes_globally:
-        return SetAttribute(name, type_, domain, **more)
+        return SetAttribute(name, type_, domain, job.set_style == "list", **more)
     hierarchy = _tree(quasi, how, domain, pointed, robust) or hierarchy
     if hierarchy is None:
         raise JobError(f"quasi_identifiers: column {name!r} needs a hierarchy file or a ladder")
@@ -153,8 +153,8 @@ def _within(
 
 def _cells(profile: Profile, quasi: QuasiIdentifier) -> Cells | None:
     """The cells that the values of an interval column are put into, if it has some."""
-    if quasi.grid is not None:
-        return Grid(quasi.grid, quasi.origin)
+    if quasi.grid_step is not None:
+        return Grid(quasi.grid_step, quasi.origin)
     boundaries = profile.boundaries.get(quasi.name)
     return None if boundaries is None else Boundaries(boundaries)
 

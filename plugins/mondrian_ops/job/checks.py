@@ -172,6 +172,10 @@ def _check_algorithm(job: JobOptions) -> None:
 
 
 def _check_publication(job: JobOptions) -> None:
+    lists = job.set_style == "list"
+    if lists and (job.follows_persons or str(job.output).startswith("iceberg:")):
+        what = "series.protect: intersection" if job.follows_persons else "a table of Iceberg"
+        raise wrong("set_style", f"{what} has no sets as lists; use text")
     limits = ("max_gcp", "max_risk", "max_query_error", "max_suppressed")
     if job.on_exceeded == "ask" and all(getattr(job, name) is None for name in limits):
         raise wrong(

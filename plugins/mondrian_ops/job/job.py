@@ -13,6 +13,7 @@ from typing import Any, Self
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.checks import check_options
 from mondrian_ops.job.job_options import JobOptions
+from mondrian_ops.job.options import rows_of
 from mondrian_ops.late_methods import dataclass
 
 
@@ -48,3 +49,23 @@ class Job(JobOptions):
     def check(self, path: str) -> None:
         """Raise JobError where options contradict each other."""
         check_options(self)
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether its release may have to wait for a steward's approval."""
+        return self.require_approval or self.on_exceeded == "ask"
+
+    @property
+    def has_contract(self) -> bool:
+        """Whether its releases have to be like the last one of their dataset."""
+        return self.series is not None or self.schema is not None
+
+    def suppressible(self, rows: int) -> int:
+        """How many of ``rows`` rows may be left out of the release."""
+        if self.algorithm == "samarati":
+            return self.samarati.suppressible(rows)
+        if self.algorithm != "mondrian":
+            return 0
+        asked = rows_of(self.mondrian.max_suppressed, rows)
+        limit = self.max_suppressed
+        return asked if limit is None else min(asked, rows_of(limit, rows))

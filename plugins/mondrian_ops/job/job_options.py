@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Literal
 
 from mondrian_ops.job.criterion import Criterion, WithCriteria
-from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, option, rows_of
+from mondrian_ops.job.options import ROWS_OR_SHARE, SHARE, option
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.sections import (
     ALGORITHM,
@@ -405,7 +405,18 @@ class JobOptions(WithCriteria):
         text="How intervals are published.",
         choices={
             "text": "as text, such as [25, 30]",
-            "bounds": "as two typed columns, such as age_min and age_max",
+            "bounds": "as typed columns, such as age_min, age_max, and age_hidden: not shown",
+        },
+        only_with={"algorithm": ("mondrian", "di_mondrian")},
+        form=ALGORITHM,
+    )
+    set_style: Literal["text", "list"] = option(
+        "text",
+        title="Style of sets",
+        text="How sets of values are published.",
+        choices={
+            "text": "as text, such as {France, Italy}",
+            "list": "as lists of texts; a hidden value is an empty list",
         },
         only_with={"algorithm": ("mondrian", "di_mondrian")},
         form=ALGORITHM,
@@ -499,30 +510,10 @@ class JobOptions(WithCriteria):
         """Whether rows may be made up, so that classes have the values that they lack."""
         return self.series is not None and self.series.unmatched == "counterfeit"
 
-    def suppressible(self, rows: int) -> int:
-        """How many of ``rows`` rows may be left out of the release."""
-        if self.algorithm == "samarati":
-            return self.samarati.suppressible(rows)
-        if self.algorithm != "mondrian":
-            return 0
-        asked = rows_of(self.mondrian.max_suppressed, rows)
-        limit = self.max_suppressed
-        return asked if limit is None else min(asked, rows_of(limit, rows))
-
-    @property
-    def may_ask(self) -> bool:
-        """Whether its release may have to wait for a steward's approval."""
-        return self.require_approval or self.on_exceeded == "ask"
-
     @property
     def compares_people(self) -> bool:
         """Whether its people are compared with those of earlier releases, and recorded."""
         return self.overlap != "ignore"
-
-    @property
-    def has_contract(self) -> bool:
-        """Whether its releases have to be like the last one of their dataset."""
-        return self.series is not None or self.schema is not None
 
     @property
     def quasi_identifier_names(self) -> tuple[str, ...]:

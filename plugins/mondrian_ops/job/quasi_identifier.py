@@ -200,9 +200,14 @@ class QuasiIdentifier(Options):
         return replace(self, weight=1) != type(self)(name=self.name)
 
     @property
+    def grid_step(self) -> float | None:
+        """The step of its grid, if it has one and the job says which."""
+        return None if isinstance(self.grid, str) else self.grid
+
+    @property
     def on_grid(self) -> str:
         """Its grid as in the short form, ``5@16``."""
-        step = self.grid if isinstance(self.grid, str) else f"{self.grid or 0:g}"
+        step = self.grid if self.grid_step is None else f"{self.grid_step:g}"
         return f"{step}@{self.origin:g}"
 
     def completed(self) -> Self:

@@ -125,7 +125,7 @@ def _columns(report: Mapping[str, Any]) -> Iterator[_Column]:
     for name, attribute in attributes.items():
         treatment = f"generalized by {attribute['generalization']}"
         is_split = bounds and attribute["generalization"] == "interval"
-        for end in ("_min", "_max") if is_split else ("",):
+        for end in ("_min", "_max", "_hidden") if is_split else ("",):
             yield _Column(name + end, name, "quasi-identifier", treatment, True)
     for name in columns["sensitive"]:
         yield _Column(name, name, "sensitive", "published as it is", False)

@@ -104,7 +104,8 @@ def check_columns(job: Job, source: tables.Table) -> None:
     if job.follows_persons:
         _refuse_columns_beside(job, names)
     for name in job.quasi_identifier_names if job.interval_style == "bounds" else ():
-        for taken in {f"{name}_min", f"{name}_max"} & {*columns_to_read(job, list(names))}:
+        ends = {f"{name}_{end}" for end in ("min", "max", "hidden")}
+        for taken in sorted(ends & {*columns_to_read(job, list(names))}):
             raise JobError(
                 f"interval_style: {name!r} would be published as {taken!r}, a name that the input "
                 "has already; rename that column, drop it, or use interval_style: text"

@@ -16,7 +16,7 @@ from mondrian_ops.phases import Costs, added
 from mondrian_ops.report import statements
 from mondrian_ops.report.outcome import HELD
 from mondrian_ops.report.raw_columns import singled_out
-from mondrian_ops.verify.loss import nothing_lost, with_hidden
+from mondrian_ops.verify.loss import nothing_lost
 
 if TYPE_CHECKING:
     from mondrian_ops.cut.boundary_fitting import NightBoundaries
@@ -83,10 +83,7 @@ class Measured:
 
 
 def _recounted(summary: Summary, part: PartCount, quasi_identifiers: Sequence[str]) -> Recounted:
-    attributes = {
-        name: with_hidden(part.losses.get(name) or nothing_lost(), summary.hidden.get(name, 0))
-        for name in quasi_identifiers
-    }
+    attributes = {name: part.losses.get(name) or nothing_lost() for name in quasi_identifiers}
     figures = {**vars(summary), "equivalence_classes": part.classes, "DP": part.dp}
     lost = sum(each["NCP"] for each in attributes.values())
     return Recounted(**figures, NCP=lost, attributes=attributes)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
-from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
+from mondrian_ops.verify.arrays import in_one
+from mondrian_ops.verify.quoted_texts import as_texts, is_set, members_of, values_of
 from mondrian_ops.verify.scales import LABELS_OF_INTERVALS, flags
 from mondrian_ops.verify.spans import days_of, ends_in_order
 
@@ -79,16 +80,24 @@ class Intervals:
 
     @classmethod
     def of_bounds(
-        cls, low: pa.ChunkedArray, high: pa.ChunkedArray, whole: bool, open_: bool
+        cls,
+        low: pa.ChunkedArray,
+        high: pa.ChunkedArray,
+        hidden: pa.ChunkedArray | None,
+        whole: bool,
+        open_: bool,
     ) -> Intervals:
-        """The intervals that two typed columns publish, in which what is hidden looks as missing.
+        """The intervals that two typed columns publish, and a third that says what is ``hidden``.
 
+        Without the third, as in releases of older versions, what is hidden looks as missing.
         ``open_``: they end before the upper end.
         """
         lows, highs = low.combine_chunks(), high.combine_chunks()
         if whole:
             lows, highs = _within(lows, highs, np.full(len(lows), open_))
-        return cls(lows, highs, np.zeros(len(lows), bool))
+        if hidden is None:
+            return cls(lows, highs, np.zeros(len(lows), bool))
+        return cls(lows, highs, flags(hidden.combine_chunks()))
 
     @property
     def middle(self) -> pa.Array:
@@ -215,7 +224,7 @@ def _leaves(tree: Hierarchy) -> dict[str, list[str]]:
 
 def _encoded(labels: pa.ChunkedArray) -> tuple[pa.Array, Ints]:
     """The distinct labels, a missing one among them, and the number of each row's, (rows,)."""
-    whole = labels.cast(pa.string()).combine_chunks()
+    whole = in_one(as_texts(labels)).cast(pa.string())
     encoded = whole.dictionary_encode(null_encoding="encode")
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 

@@ -13,6 +13,7 @@ from mondrian_ops import publish, stores
 from mondrian_ops.errors import InputError, did_you_mean
 from mondrian_ops.job.quasi_identifier import CALENDAR
 from mondrian_ops.reading.columns import Categories, Intervals
+from mondrian_ops.verify.loss import columns_of
 
 Form = Literal["midpoint", "bounds", "sets", "weights", "sample"]
 Kind = Literal["pandas", "polars", "arrow"]
@@ -121,12 +122,12 @@ class _Reader:
         return pa.Table.from_batches(batches).unify_dictionaries()
 
     def _pairs(self, published: Sequence[str]) -> dict[str, str]:
-        """The column that each of two bounds belongs to."""
+        """The column that each of two bounds, and what is hidden, belongs to."""
         ends = {
-            f"{name}_{end}": name
+            end: name
             for name in self._how
-            for end in ("min", "max")
             if self._bounds and name not in published
+            for end in columns_of(name, published)
         }
         return {end: name for end, name in ends.items() if end in published}
 
@@ -136,9 +137,11 @@ class _Reader:
             return {name: _plain(table[name])}
         options, whole = self._options[name], self._types.get(name) in _WHOLE
         if name not in table.column_names:
-            low, high = table[f"{name}_min"], table[f"{name}_max"]
+            low, high, *hidden = (table[each] for each in columns_of(name, table.column_names))
             is_open = "grid" in options or name in self._on_grid
-            return self._interval(name, Intervals.of_bounds(low, high, whole, is_open))
+            return self._interval(
+                name, Intervals.of_bounds(low, high, next(iter(hidden), None), whole, is_open)
+            )
         if "order" in options:
             if self._form in ("midpoint", "bounds"):
                 return {name: _plain(table[name])}

@@ -15,6 +15,7 @@ from mondrian_ops.data.encoding import as_array, value_type
 from mondrian_ops.data.values import in_one_spelling, one_spelling, text_of
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.job import Job
+from mondrian_ops.verify.quoted_texts import as_texts
 
 Ints = NDArray[np.int64]
 
@@ -83,7 +84,7 @@ def class_hashes(name: str, texts: pa.Array) -> Ints:
 
 def _joined(table: pa.Table) -> pa.Array:
     """One text per row of all columns."""
-    texts = [text_of(as_array(each)).fill_null(_MISSING) for each in table.columns]
+    texts = [text_of(as_array(as_texts(each))).fill_null(_MISSING) for each in table.columns]
     large = [each.cast(pa.large_string()) for each in texts]
     return pc.binary_join_element_wise(*large, pa.scalar(_BETWEEN, pa.large_string()))
 

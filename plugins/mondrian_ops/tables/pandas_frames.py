@@ -78,7 +78,7 @@ class PandasFrame(CallersTable):
                 columns.append(_raw(name, column, self._series[name], numbers))
                 labels.append(self._label[name])
                 continue
-            source, end = (name, "") if name in self._series else (name[:-4], name[-4:])
+            source, end = (name, "") if name in self._series else _split(name)
             is_text = pa.types.is_string(value_type(column.type))
             columns.append((_text if is_text else _nullable)(column, self._series[source].dtype))
             labels.append(_with_suffix(self._label[source], end) if end else self._label[source])
@@ -114,6 +114,12 @@ def _padded(label: Hashable, columns: pd.Index) -> Hashable:
     if columns.nlevels == 1 or isinstance(label, tuple):
         return label
     return (label, *[""] * (columns.nlevels - 1))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The quasi-identifier that a column publishes, and its ending, ``_min``."""
+    source, _, end = name.rpartition("_")
+    return source, f"_{end}"
 
 
 def _with_suffix(label: Hashable, suffix: str) -> Hashable:

@@ -1,8 +1,7 @@
 """Counts a release as it was written: its equivalence classes, and the values within them.
 
-It reads only the rows of the parts and knows nothing of how they were cut. `release_values` decides
-which values are equal, `release_classes` which rows form one class; `release_runs` keeps the
-classes that do not fit in memory.
+It reads only the rows of the parts and knows nothing of how they were cut. `values` decides which
+are equal, `classes` which rows form one class; `spilling` keeps classes that do not fit in memory.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from mondrian_ops.verify.figures import ClassCounts, Figures
 from mondrian_ops.verify.loss import losses_of_part
 from mondrian_ops.verify.native.value_counts import CountedPairs, sum_by_code
 from mondrian_ops.verify.published_labels import PublishedLabels
+from mondrian_ops.verify.quoted_texts import as_texts
 from mondrian_ops.verify.spilling import SpilledClasses
 from mondrian_ops.verify.spread import SensitiveCount
 from mondrian_ops.verify.values import ColumnCodes, ColumnValues, IdentifierValues
@@ -256,7 +256,7 @@ class ReleaseCounter:
             for column, identifier in identifiers.items():
                 if column in present:
                     identifier.add(batch.column(column))
-            counted = [batch.column(column) for column in (*self._quasi, *self._sensitive)]
+            counted = [as_texts(batch[column]) for column in (*self._quasi, *self._sensitive)]
             if self._persons:
                 counted.append(_persons_of(persons, rows, batch.num_rows, name))
             for piece in pa.table(counted, list(map(str, range(len(counted))))).to_batches(_SLICE):

@@ -19,7 +19,10 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.verify import spans
-from mondrian_ops.verify.quoted_texts import is_set, members_of, values_of
+from mondrian_ops.verify.arrays import decoded
+from mondrian_ops.verify.loss import columns_of
+from mondrian_ops.verify.quoted_texts import as_texts, is_set, members_of, values_of
+from mondrian_ops.verify.scales import flags
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -103,8 +106,11 @@ def coverage(
     name = quasi.name
     try:
         if name not in published:
-            return _of_bounds(published[f"{name}_min"], published[f"{name}_max"], values)
-        encoded = published[name].cast(pa.string()).dictionary_encode(null_encoding="encode")
+            ends = (published[each] for each in columns_of(name, list(published)))
+            return _of_bounds(values, *ends)
+        encoded = (
+            as_texts(published[name]).cast(pa.string()).dictionary_encode(null_encoding="encode")
+        )
         texts = encoded.dictionary.to_pylist()
         found = _of_texts(quasi, texts, values, tree)
         found.published = encoded.indices.to_numpy().astype(np.int64)
@@ -154,12 +160,15 @@ def _of_texts(
     return _Texts(texts, _sets(own, texts))
 
 
-def _of_bounds(least: pa.Array, greatest: pa.Array, values: pa.Array) -> Coverage:
-    """Two missing bounds stand for the missing value, or for all."""
+def _of_bounds(
+    values: pa.Array, least: pa.Array, greatest: pa.Array, hidden: pa.Array | None = None
+) -> Coverage:
+    """In releases of older versions two missing bounds stand for the missing value, or for all."""
     low, high = (each.cast(values.type) for each in (least, greatest))
     never = np.zeros(len(least), np.bool_)
-    all_ = _nulls(low) & _nulls(high)
-    found = _Intervals(values, low, high, open_=never, missing=never, all_=all_)
+    nothing = _nulls(low) & _nulls(high)
+    all_ = nothing if hidden is None else nothing & flags(decoded(hidden))
+    found = _Intervals(values, low, high, open_=never, missing=nothing & ~all_, all_=all_)
     found.published = np.arange(len(least))
     return found
 

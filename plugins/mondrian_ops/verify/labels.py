@@ -1,6 +1,7 @@
 """What a published label says: the values that it covers, and how much it loses.
 
-A label is the text that a class publishes of a quasi-identifier, or two typed bounds. This module
+A label is the text that a class publishes of a quasi-identifier, or two typed bounds with a sign of
+what is hidden. This module
 reads labels as a reader of the release does, by the definitions of the papers and of the job. It
 shares no code with encoding, cutting and generalizing, and takes from them only the facts that the
 labels are measured by: the values that occur in the dataset, its hierarchies, the boundaries of its
@@ -109,8 +110,8 @@ def _labels_of(
     scale: Callable[[pa.Array], Scale] | None = None
     if how == "interval":
         scale = partial(Scale, type_)
-        if quasi.grid is not None and not job.recodes_globally:
-            scale = partial(GridScale, type_, step=quasi.grid, origin=quasi.origin)
+        if quasi.grid_step is not None and not job.recodes_globally:
+            scale = partial(GridScale, type_, step=quasi.grid_step, origin=quasi.origin)
         elif name in boundaries and not job.recodes_globally:
             scale = partial(BoundedScale, type_, boundaries=boundaries[name])
     elif how == "hierarchy" and quasi.widths:
@@ -170,7 +171,7 @@ class _Distributions:
 
 
 class IntervalLabels(PublishedLabels):
-    """Reads intervals, ``[25, 30]``, and single values, ``25``; or two bounds."""
+    """Reads intervals, ``[25, 30]``, and single values, ``25``; or bounds."""
 
     def __init__(
         self,

@@ -26,8 +26,14 @@ LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def columns_of(name: str, columns: Sequence[str]) -> list[str]:
-    """The columns that publish a quasi-identifier: its own, or those of its two bounds."""
-    return [name] if name in columns else [f"{name}_min", f"{name}_max"]
+    """The columns that publish a quasi-identifier: its own, or its two bounds and what is hidden.
+
+    Releases of older versions have the two bounds only.
+    """
+    if name in columns:
+        return [name]
+    ends = [f"{name}_min", f"{name}_max", f"{name}_hidden"]
+    return ends if ends[-1] in columns else ends[:-1]
 
 
 def losses_of_part(
@@ -65,21 +71,6 @@ def nothing_lost() -> dict[str, Any]:
     return {**figures, "rows_by_loss": [[most, 0] for most in LOSS_STEPS]}
 
 
-def with_hidden(losses: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """The losses, where ``rows`` of those without bounds hold values that are not shown.
-
-    Two missing bounds stand for a missing value as well as for a class that mixes missing and
-    present ones, which loses all. `losses_of_part` cannot tell them apart, and took all for the
-    former.
-    """
-    return {
-        **losses,
-        **{metric: losses[metric] + rows for metric in METRICS},
-        "rows_exact": losses["rows_exact"] - rows,
-        "rows_star": losses["rows_star"] + rows,
-    }
-
-
 def _weights(keys: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
     """The distinct keys, and how many rows have each."""
     if keys.max(initial=0) <= len(keys):
@@ -95,9 +86,6 @@ def _weighed(labels: PublishedLabels, arrays: Sequence[pa.Array], rows: Ints) ->
     lost = labels.losses(arrays)
     star, exact = lost.star, lost.exact
     metrics = [lost.ncp, lost.lm, lost.robust, lost.information]
-    if len(arrays) > 1:  # see `with_hidden`
-        metrics = [np.where(star, 0.0, each) for each in metrics]
-        exact, star = exact | star, np.zeros_like(star)
     general = ~(exact | star)
     return {
         **{

@@ -20,6 +20,7 @@ from mondrian_ops.job.checks import with_codes
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.widths import Width, widths_of
 from mondrian_ops.verify.loss import columns_of
+from mondrian_ops.verify.quoted_texts import as_texts
 from mondrian_ops.verify.spread import most_persons
 from mondrian_ops.verify.truth import Read
 from mondrian_ops.verify.values import ColumnValues, places
@@ -100,7 +101,7 @@ def _remedy(job: Job) -> str:
 def _classes(part: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
     """(rows,) the number of each row's class; mostly its rows follow one another."""
     columns = [
-        _codes(part[column], ColumnValues(column))
+        _codes(as_texts(part[column]), ColumnValues(column))
         for name in quasi_identifiers
         for column in columns_of(name, part.column_names)
     ]

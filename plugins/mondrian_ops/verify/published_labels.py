@@ -38,7 +38,7 @@ class Losses(NamedTuple):
 class PublishedLabels(ABC):
     """Reads the labels of one quasi-identifier.
 
-    Labels come as the columns that publish them: one of texts, or two of bounds. Raises
+    Labels come as the columns that publish them: one of texts, or three of bounds. Raises
     PrivacyError, which names the column, on a text that is no label of it.
     """
 

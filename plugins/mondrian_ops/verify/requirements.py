@@ -28,6 +28,7 @@ from mondrian_ops.verify.counts import (
 )
 from mondrian_ops.verify.criteria import criteria_of
 from mondrian_ops.verify.figures import ClassCounts
+from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.published_labels import PublishedLabels
 from mondrian_ops.verify.unions import no_bounds, no_unions
 
@@ -59,14 +60,15 @@ class Verdict:
 def published_columns(job: Job, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of a release that define its classes.
 
-    With ``interval_style: bounds`` an interval is published as two, ``age_min`` and ``age_max``.
+    With ``interval_style: bounds`` an interval is published as three, ``age_min``, ``age_max`` and
+    ``age_hidden``.
 
     Raises:
         PrivacyError: a quasi-identifier is not among ``columns``.
     """
     names: list[str] = []
     for name in job.quasi_identifier_names:
-        bounds = [f"{name}_min", f"{name}_max"]
+        bounds = columns_of(name, [each for each in columns if each != name])
         has_bounds = job.interval_style == "bounds" and set(bounds) <= set(columns)
         if has_bounds:
             names += bounds

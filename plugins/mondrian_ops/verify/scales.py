@@ -73,13 +73,14 @@ class Scale:
         """The positions of ends, to measure distances; NaN for null."""
         return _line(values)
 
-    def of_bounds(self, least: pa.Array, greatest: pa.Array) -> Ends:
-        """The intervals between typed bounds."""
+    def of_bounds(self, least: pa.Array, greatest: pa.Array, hidden: pa.Array) -> Ends:
+        """The intervals between typed bounds, or values that are missing or ``hidden``."""
         low, high = self.bounds(least), self.bounds(greatest)
-        nothing = nulls(low) & nulls(high)  # missing, or present and not shown
+        star = flags(hidden)
+        missing = nulls(low) & nulls(high) & ~star
         closed = np.full(len(low), self.closed)
         single = flags(pc.equal(low, high)) & closed
-        return Ends(low, high, np.zeros(len(low), bool), nothing, single, closed)
+        return Ends(low, high, missing, star, single, closed)
 
     def of_texts(self, labels: pa.Array) -> Ends:
         """The intervals, or single values, that texts are; raises ArrowInvalid if one is none."""

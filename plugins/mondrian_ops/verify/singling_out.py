@@ -36,6 +36,7 @@ from mondrian_ops.late_methods import dataclass
 from mondrian_ops.verify.arrays import decoded, in_one, persons_of, ranks_of
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.model_tree import Coded, bins_of, predictions
+from mondrian_ops.verify.quoted_texts import as_texts
 
 SAMPLED = 5000
 """Rows of the sampled classes, about. The standard error of a share is at most 0.7 points."""
@@ -145,7 +146,7 @@ def class_starts(released: pa.Table, quasi_identifiers: Sequence[str]) -> Ints:
     begins[:1] = True
     for name in quasi_identifiers:
         for column in columns_of(name, released.column_names):
-            array = in_one(released[column])
+            array = in_one(as_texts(released[column]))
             if not pa.types.is_dictionary(array.type):
                 array = decoded(array).dictionary_encode()
             codes = array.indices

@@ -26,6 +26,7 @@ from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.native.label_pairs import mark_pairs
 from mondrian_ops.verify.native.source_rows import distinct_rows, rows_differ
 from mondrian_ops.verify.published_labels import PublishedLabels
+from mondrian_ops.verify.quoted_texts import as_texts
 from mondrian_ops.verify.scales import nulls
 
 Ints = NDArray[np.int64]
@@ -63,25 +64,20 @@ class PartTruth:
 
     def check(
         self, columns: Sequence[str], read: Read, persons: tuple[str, pa.ChunkedArray] | None = None
-    ) -> dict[str, int]:
+    ) -> None:
         """Compare the part, which has ``columns``, with the rows.
 
         ``persons``: the column that tells persons apart, and the person of each row of the part,
         null for a row that is made up.
 
-        Returns, for quasi-identifiers that are published as bounds, how many rows without bounds
-        are in a class that holds values (`release_loss.with_hidden`).
-
         Raises PrivacyError where a row is not true, is there twice, or is missing.
         """
         self._check_order()
-        hidden, seen = dict[str, int](), set[str]()
+        seen = set[str]()
         for name, labels in self.labels.items():
             of_label = columns_of(name, columns)
             seen.update(of_label)
-            without = self._check_labels(labels, of_label, read)
-            if without is not None:
-                hidden[name] = self._hidden(*without, columns, read)
+            self._check_labels(labels, of_label, read)
         for name in columns:
             if name in self.identifiers:
                 self._check_redacted(name, read)
@@ -89,7 +85,6 @@ class PartTruth:
                 self._check_raw(name, (batch.column(0) for batch in read([name])))
         if persons is not None:
             self._check_raw(persons[0], persons[1].chunks)
-        return hidden
 
     @cached_property
     def _order(self) -> NDArray[np.int32]:
@@ -107,23 +102,15 @@ class PartTruth:
         if len(order) + self.missing_rows != count:
             raise self._untrue(f"of {count} rows {len(order)} are published")
 
-    def _check_labels(
-        self, labels: PublishedLabels, columns: Sequence[str], read: Read
-    ) -> tuple[Flags, Flags] | None:
-        """Raise where a value is not within its label.
-
-        Returns (published rows,) whether a row has no bounds, and whether it has a value all the
-        same; None where that is so of no row.
-        """
+    def _check_labels(self, labels: PublishedLabels, columns: Sequence[str], read: Read) -> None:
+        """Raise where a value is not within its label."""
         codes, values = _coded(self.rows[labels.name])
-        pairs, rows, empty = _Pairs(labels, codes, values), 0, list[Flags]()
+        pairs, rows = _Pairs(labels, codes, values), 0
         for batch in read(columns):
             place, arrays = _labels_in(batch.columns)
             source = self._slice(labels.name, rows, batch.num_rows)
             real = self._real(rows, batch.num_rows)
             rows += batch.num_rows
-            if len(arrays) > 1:
-                empty.append((nulls(arrays[0]) & nulls(arrays[1]))[place])
             if real is not None:
                 place, source = place[real], source[real]
             pairs.add(arrays, place, source)
@@ -133,34 +120,6 @@ class PartTruth:
                 f"column {labels.name!r}: {wrong} published label(s) do not hold the value of "
                 "their row"
             )
-        without = np.concatenate([np.zeros(0, bool), *empty])
-        if not without.any():
-            return None
-        present = ~nulls(values)[codes[self._order]]
-        if self.made_up is not None:
-            present = present & ~self.made_up
-        return (without, present) if (without & present).any() else None
-
-    def _hidden(self, without: Flags, present: Flags, columns: Sequence[str], read: Read) -> int:
-        """How many rows ``without`` bounds are in a class in which one has a ``present`` value."""
-        differs = np.zeros(len(without), bool)
-        for name in self.labels:
-            start = 0
-            last: list[Any] | None = None
-            for batch in read(columns_of(name, columns)):
-                stop = start + batch.num_rows
-                columns_of_batch = [_decoded(column) for column in batch.columns]
-                for at, plain in enumerate(columns_of_batch):
-                    encoded = plain.dictionary_encode(null_encoding="encode").indices.to_numpy()
-                    differs[start + 1 : stop] |= encoded[1:] != encoded[:-1]
-                    if last is not None and plain[0] != last[at]:
-                        differs[start] = True
-                last = [plain[-1] for plain in columns_of_batch]
-                start = stop
-        run = np.cumsum(differs)
-        holds_some = np.bincount(run, weights=without & present) > 0
-        real = True if self.made_up is None else ~self.made_up
-        return int(np.count_nonzero(without & holds_some[run] & real))
 
     def _check_raw(self, name: str, pieces: Iterable[pa.Array]) -> None:
         """Raise where the column of a row is not that of its row of the source."""
@@ -298,21 +257,21 @@ def _distances(array: pa.Array, least: int, most: int) -> tuple[NDArray[Any], pa
 
 
 def _labels_in(columns: Sequence[pa.Array]) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """(rows,) the place of each row's label, and the labels: texts, or two bounds."""
-    if len(columns) == 1:
-        (column,) = columns
-        encoded = column if _is_dictionary(column) else column.dictionary_encode()
-        return _places(encoded, np.int32), [_with_null(encoded.dictionary)]
-    low, high = (column.dictionary_encode() for column in columns)
-    size = len(high.dictionary) + 1
-    keys, place = np.unique(
-        _places(low, np.int64) * size + _places(high, np.int64), return_inverse=True
-    )
-    of_low, of_high = np.divmod(keys, size)
-    return place.astype(np.int32), [
-        _with_null(low.dictionary).take(pa.array(of_low)),
-        _with_null(high.dictionary).take(pa.array(of_high)),
-    ]
+    """(rows,) the place of each row's label, and the labels: texts, or bounds."""
+    texts = map(as_texts, columns)
+    encoded = [each if _is_dictionary(each) else each.dictionary_encode() for each in texts]
+    first, *others = encoded
+    if not others:
+        return _places(first, np.int32), [_with_null(first.dictionary)]
+    keys, sizes = _places(first, np.int64), [len(each.dictionary) + 1 for each in encoded]
+    for each, size in zip(others, sizes[1:], strict=True):
+        keys = keys * size + _places(each, np.int64)
+    distinct, place = np.unique(keys, return_inverse=True)
+    labels = []
+    for each, size in zip(reversed(encoded), reversed(sizes), strict=True):
+        distinct, of_column = np.divmod(distinct, size)
+        labels.append(_with_null(each.dictionary).take(pa.array(of_column)))
+    return place.astype(np.int32), labels[::-1]
 
 
 def _places(encoded: pa.DictionaryArray, kind: Any) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from mondrian_ops.verify.arrays import decoded, in_one
 from mondrian_ops.verify.labels import IntervalLabels
 from mondrian_ops.verify.loss import columns_of
 from mondrian_ops.verify.published_labels import PublishedLabels
+from mondrian_ops.verify.quoted_texts import as_texts
 from mondrian_ops.verify.scales import Ends, flags, nulls, written
 
 QUERIES = 1000
@@ -283,7 +284,9 @@ def columns_of_table(
     """By quasi-identifier, its column."""
     columns = {}
     for name, of_column in labels.items():
-        arrays = [decoded(released[each]) for each in columns_of(name, released.column_names)]
+        arrays = [
+            decoded(as_texts(released[each])) for each in columns_of(name, released.column_names)
+        ]
         columns[name] = Column.of(of_column, decoded(raw[name]), arrays)
     return columns
 

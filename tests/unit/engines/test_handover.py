@@ -16,7 +16,7 @@ FRAGMENT = Fragment(
 VALUES = [
     FRAGMENT,
     Fragment.together([FRAGMENT, FRAGMENT]),
-    Summary(1, "age <= 3", "w", 5, 0, 1, 25, 0.1, 1.0, hidden={"age": 2}),
+    Summary(1, "age <= 3", "w", 5, 0, 1, 25, 0.1, 1.0),
     Part(0, 2, "w"),
     PartSummary(0, 5, 3, 2, 0.1, 1.0),
     Sample("w", 9, 5, fragments=20, drawn=2),

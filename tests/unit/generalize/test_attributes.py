@@ -18,11 +18,11 @@ from mondrian_ops.errors import HierarchyError, InputError, JobError
 from mondrian_ops.generalize.attributes import (
     Classes,
     IntervalAttribute,
-    SetAttribute,
     TreeAttribute,
 )
 from mondrian_ops.generalize.cells import Grid
 from mondrian_ops.generalize.resolving import attributes_of
+from mondrian_ops.generalize.set_attribute import SetAttribute
 from mondrian_ops.job.job import Job
 from published_text import CHAINS, KINDS, Column, is_missing
 
@@ -206,6 +206,8 @@ def test_bounds_keep_the_type():
     assert found["q_max"].to_pylist() == [dt.date(2000, 1, 3), None, dt.date(2000, 1, 2)]
     mixed = published(days, "interval", 3, 1, interval_style="bounds").columns
     assert mixed["q_min"].to_pylist() == [None, dt.date(2000, 1, 2)]
+    assert found["q_hidden"].to_pylist() == [False, False, False]
+    assert mixed["q_hidden"].to_pylist() == [True, False]
 
 
 def test_one_value_loses_nothing():

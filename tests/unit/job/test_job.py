@@ -322,6 +322,11 @@ WRONG = [
     ({"max_gcp": 0.1, "on_exceeded": "warn"}, "on_exceeded: 'warn' is not one of", ["refuse"]),
     ({"overlap": "ask"}, "overlap: 'ask' is not one of", ["ignore", "warn", "refuse"]),
     ({"population": "staff"}, "population: applies only to overlap: warn or refuse", ["remove"]),
+    (
+        {"set_style": "list", "output": "iceberg://lake/a.b"},
+        "set_style: a table of Iceberg has",
+        [],
+    ),
     ({"on_exceeded": "ask"}, "on_exceeded: ask needs a limit; set max_gcp, max_risk", []),
     (
         {

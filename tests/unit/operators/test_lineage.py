@@ -86,7 +86,7 @@ def test_a_catalogue_sees_the_role_of_every_column(emitted):
     header = PEOPLE.read_text().partition("\n")[0].replace('"', "").split(",")
     assert set(source) == set(header)
     release = roles(emitted["outputs"][0])
-    assert release["age_min"] == release["age_max"] == "quasi-identifier"
+    assert release["age_min"] == release["age_max"] == release["age_hidden"] == "quasi-identifier"
 
 
 def test_the_columns_are_those_of_the_release(emitted, report):

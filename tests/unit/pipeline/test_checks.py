@@ -68,8 +68,8 @@ def test_a_column_of_every_role_must_be_there():
 
 
 def test_bounds_take_no_name_that_is_taken():
-    names = ["age", "age_min", "sex", "sex_max", "other"]
-    for column, taken in (("age", "age_min"), ("sex", "sex_max")):
+    names = ["age", "age_min", "sex", "sex_max", "pay", "pay_hidden", "other"]
+    for column, taken in (("age", "age_min"), ("sex", "sex_max"), ("pay", "pay_hidden")):
         job = a_job(quasi_identifiers=[column], interval_style="bounds", unlisted="publish")
         with pytest.raises(JobError, match=f"{column!r} would be published as {taken!r}"):
             checks.check_columns(job, with_columns(names))

@@ -14,6 +14,7 @@ import pytest
 from mondrian_ops import anonymize, pipeline, read_release
 from mondrian_ops.errors import InputError, MondrianOpsError
 from mondrian_ops.reading.columns import Categories
+from mondrian_ops.reading.release import Form
 
 ROWS = 400
 TOWNS = ["Paris", "Lyon", "Rome", "Bari"]
@@ -47,6 +48,65 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (here / "job.json").write_text(json.dumps(described))
         pipeline.run(pipeline.load_job(here / "job.json"))
     return here
+
+
+def typed(here: Path, output: str, **options: object) -> pa.Table:
+    """A release with typed columns, of rows some of which have no age or job."""
+    draw = np.random.default_rng(5)
+    table = people()
+    jobs = pa.array(table["job"].to_pylist(), mask=draw.random(ROWS) < 0.05)
+    pq.write_table(table.set_column(2, "job", jobs), here / "some.parquet")
+    # Classes with and without missing values are needed: one column is too coarse to cut them.
+    job = {"input": str(here / "some.parquet"), "output": str(here / output), "k": 25}
+    job |= {"quasi_identifiers": ["age", "job=set", "height"], "relaxed": True, **options}
+    (here / "typed.json").write_text(json.dumps(job))
+    pipeline.run(pipeline.load_job(here / "typed.json"))
+    assert pipeline.verify(pipeline.load_job(here / "typed.json"), str(here / output))["passed"]
+    return pq.read_table(here / output)
+
+
+@pytest.fixture(scope="module")
+def styles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pa.Table]:
+    here = tmp_path_factory.mktemp("styles")
+    typed(here, "text")
+    return here, typed(here, "typed", set_style="list", interval_style="bounds")
+
+
+def test_typed_columns_tell_hidden_values_from_missing_ones(styles: tuple[Path, pa.Table]) -> None:
+    here, table = styles
+    texts = pq.read_table(here / "text")
+    assert table["job"].type == pa.list_(pa.string())
+    lists = table["job"].to_pylist()
+    for text, of_lists in (("*", []), (None, None)):
+        assert lists.count(of_lists) == texts["job"].to_pylist().count(text)
+    hidden = texts["age"].to_pylist().count("*")
+    assert hidden > 0
+    assert table["age_hidden"].to_pylist().count(True) == hidden
+    assert table["age_min"].null_count == hidden + texts["age"].null_count
+    assert {value for each in lists for value in each or ()} == {
+        "Farming, fishing", "Sales", "Tech",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["midpoint", "bounds", "sets", "weights"])
+def test_a_release_in_any_style_reads_the_same(styles: tuple[Path, pa.Table], form: Form) -> None:
+    here, _ = styles
+    read = [read_release(here / name, form, kind="arrow") for name in ("text", "typed")]
+    columns = [name for name in read[0].column_names if name != "job"]
+    assert read[0].column_names == read[1].column_names
+    rows = [sorted(map(str, each.select(columns).to_pylist())) for each in read]
+    assert rows[0] == rows[1]
+    if form == "sets":
+        jobs = [sorted(map(str, each["job"].to_pylist())) for each in read]
+        assert jobs[0] == jobs[1]
+
+
+def test_what_is_hidden_is_drawn_and_what_is_missing_stays(styles: tuple[Path, pa.Table]) -> None:
+    here, table = styles
+    drawn = read_release(here / "typed", "sample", kind="arrow", seed=1)
+    shown = table["age_min"].null_count - table["age_hidden"].to_pylist().count(True)
+    assert drawn["age"].null_count == shown
+    assert drawn["job"].null_count == table["job"].null_count
 
 
 def test_intervals_become_numbers_and_the_rest_stays(released: Path) -> None:

@@ -139,8 +139,8 @@ def test_two_large_numbers_that_one_float_stands_for_remain_two():
 )
 def test_bounds_are_exact_in_a_dtype_of_the_sources_kind(column, dtype):
     frame = frame_of(column)
-    job = {"k": 3, "quasi_identifiers": ["x"], "unlisted": "publish", "interval_style": "bounds"}
-    released, _ = anonymize(frame, job)
+    job = {"k": 3, "quasi_identifiers": ["x=interval"], "unlisted": "publish"}
+    released, _ = anonymize(frame, {**job, "interval_style": "bounds"})
     assert str(released.dtypes["x_min"]) == str(released.dtypes["x_max"]) == dtype
     source = released["row"].map(frame.set_index("row")["x"].astype(object))
     for value, low, high in zip(source, released["x_min"], released["x_max"], strict=True):
@@ -258,7 +258,7 @@ def test_labels_that_are_no_text_come_back_as_they_came():
         frame.set_axis([0, 1, 2], axis=1),
         {**JOB, "quasi_identifiers": [0], "interval_style": "bounds"},
     )
-    assert bounds.columns.tolist() == ["0_min", "0_max", 1, 2]
+    assert bounds.columns.tolist() == ["0_min", "0_max", "0_hidden", 1, 2]
 
 
 def test_labels_of_several_levels_come_back():
@@ -269,7 +269,9 @@ def test_labels_of_several_levels_come_back():
         pd.testing.assert_index_equal(released.columns, columns)
     job = {**JOB, "quasi_identifiers": columns[:1], "interval_style": "bounds"}
     bounds, _ = anonymize(frame, job)
-    assert bounds.columns.tolist() == [("a", "1_min"), ("a", "1_max"), *columns[1:]]
+    assert bounds.columns.tolist() == [
+        *(("a", f"1_{end}") for end in ("min", "max", "hidden")), *columns[1:],
+    ]  # fmt: skip
     leveled = frame.set_index(pd.Index(range(50, 50 + ROWS), name="row"))
     released, _ = anonymize(leveled, {**JOB, "quasi_identifiers": ["row"]})
     assert released.columns.tolist() == [("row", ""), *columns]

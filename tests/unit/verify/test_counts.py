@@ -191,6 +191,8 @@ def test_bounds_may_be_all_there_is():
     job = a_job(quasi_identifiers=["age"], interval_style="bounds")
     assert published_columns(job, ["age_max", "age_min"]) == ("age_min", "age_max")
     assert published_columns(job, ["age_max", "age_min", "age"]) == ("age_min", "age_max", "age")
+    bounds = ["age_min", "age_max", "age_hidden"]
+    assert published_columns(job, bounds) == tuple(bounds)
     with pytest.raises(PrivacyError, match="'age' is not a column"):  # they were not asked for
         published_columns(a_job(quasi_identifiers=["age"]), ["age_max", "age_min"])
 

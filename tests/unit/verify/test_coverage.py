@@ -91,10 +91,13 @@ def test_times_of_day_and_moments_of_a_zone_are_read():
     assert covered(quasi(), moments, a=[f"[{first}, {second}]", second]) == [[0], [0, 1]]
 
 
-def test_two_bounds_stand_for_an_interval_and_none_for_all():
+def test_two_bounds_stand_for_an_interval_and_none_for_all_or_missing():
     values = pa.array([17, 18, 30, None], pa.int64())
     bounds = {"a_min": [18, None, 30, None], "a_max": [23, 17, None, None]}
     assert covered(quasi(), values, **bounds) == [[1, 3], [0, 3], [2, 3], [3]]
+    for hidden, by in ((True, [[1, 3], [0, 3], [2, 3], [3]]), (False, [[1], [0], [2], [3]])):
+        told = {**bounds, "a_hidden": [False, False, False, hidden]}
+        assert covered(quasi(), values, **told) == by
 
 
 def test_a_ladder_is_published_as_intervals():

@@ -199,20 +199,22 @@ def test_what_is_no_label_is_refused_without_its_text(quasi, text):
 def test_bounds_are_compared_as_they_are_typed():
     values = pa.array([1, 5, 9, None])
     labels = labels_of("n", pa.array([1, 9]), interval_style="bounds")
-    ends = [pa.array([1, 5, None]), pa.array([5, 5, None])]
-    found = labels.covers(ends, values, np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3))
-    assert found.reshape(3, 4).tolist() == [
+    hidden = pa.array([False, False, True, False])
+    ends = [pa.array([1, 5, None, None]), pa.array([5, 5, None, None]), hidden]
+    found = labels.covers(ends, values, np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4))
+    assert found.reshape(4, 4).tolist() == [
         [True, True, False, False], [False, True, False, False], [True] * 4,
+        [False, False, False, True],
     ]  # fmt: skip
     losses = labels.losses(ends)
-    assert losses.ncp.tolist() == [0.5, 0, 1]
-    assert losses.exact.tolist() == [False, True, False]
-    assert losses.star.tolist() == [False, False, True]
+    assert losses.ncp.tolist() == [0.5, 0, 1, 0]
+    assert losses.exact.tolist() == [False, True, False, True]
+    assert losses.star.tolist() == [False, False, True, False]
 
 
 def test_bounds_with_one_end_are_limited_by_the_dataset() -> None:
     labels = labels_of("n", pa.array([1, 9]), [5], interval_style="bounds")
-    losses = labels.losses([pa.array([None, 5]), pa.array([4, None])])
+    losses = labels.losses([pa.array([None, 5]), pa.array([4, None]), pa.array([False] * 2)])
     assert losses.ncp.tolist() == [3 / 8, 4 / 8]
     assert not losses.star.any() and not losses.exact.any()
 
