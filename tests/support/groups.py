@@ -12,6 +12,8 @@ import pytest
 from servers.needs import NEEDS
 
 AIRFLOW = "tests that share an Airflow"
+NIGHTS = "tests that share another one, half of which wait for nights"
+WHEEL = "tests of an Airflow on the wheel"
 CELERY = "tests of an Airflow with Celery"
 ON_SPARK = "tests of an Airflow with Spark"
 SPARK = "tests that start Spark"
@@ -21,14 +23,22 @@ LOGINS = "tests of an Airflow whose users log in"
 SANITIZED = "tests of the kernels once more"
 FAULTS = "tests that fork from one process that has imported everything"
 PROBES = "tests that share a compiled library"
-_LONGEST_FIRST = (AIRFLOW, SPARK, LOGINS, ON_SPARK, STORES, CELERY, FRAGILE, SANITIZED, FAULTS)
+_LONGEST_FIRST = (
+    *(AIRFLOW, NIGHTS, SPARK, ON_SPARK, LOGINS, CELERY, STORES, FRAGILE, WHEEL, SANITIZED),
+    FAULTS,
+)
 GROUPS = {
     "tests/integration/faults/": FAULTS,
-    "tests/integration/test_airflow_run.py": AIRFLOW,
+    "tests/integration/test_airflow_run.py": WHEEL,
     "tests/integration/test_sanitized_kernels.py": SANITIZED,
     "tests/servers/airflow/logins/": LOGINS,
     "tests/servers/airflow/test_celery.py": CELERY,
     "tests/servers/airflow/test_spark.py": ON_SPARK,
+    "tests/servers/airflow/test_attack_runs.py": NIGHTS,
+    "tests/servers/airflow/test_frontier_runs.py": NIGHTS,
+    "tests/servers/airflow/test_lineage_runs.py": NIGHTS,
+    "tests/servers/airflow/test_nights.py": NIGHTS,
+    "tests/servers/airflow/test_series_nights.py": NIGHTS,
     "tests/servers/airflow/": AIRFLOW,
     "tests/servers/catalogue/": CELERY,  # whose PostgreSQL it uses
     "tests/servers/engines/test_disturbed_steps.py": FRAGILE,
