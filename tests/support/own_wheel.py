@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+
+from mondrian_ops.native import build
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -27,9 +30,19 @@ def built(folders: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not list(folder.glob("*.whl")):
-            called(CHECKOUT, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+            words = ("-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+            called(CHECKOUT, *words, **_quick_compiler())
     (made,) = folder.glob("*.whl")
     return made
+
+
+def _quick_compiler() -> dict[str, str]:
+    """The compiler of the checkout's kernels, which all other tests run, told not to optimize.
+
+    Not zig, which `build` has to know by its name.
+    """
+    command = shlex.join(build.compiler())
+    return {} if "zig" in command else {"CC": f"sh -c 'exec {command} \"$@\" -O0' cc"}
 
 
 def installed(wheel: Path, site: Path) -> dict[str, str]:
