@@ -34,6 +34,8 @@ LONG = (
     "tests/unit/cut/native/test_local_search.py::test_less_is_lost_and_every_criterion_still_holds",
     "tests/unit/cut/native/test_present_codes.py"
     "::test_processors_without_look_ups_find_the_same_classes",
+    "tests/unit/native/test_stopping.py"
+    "::test_a_kernel_looks_at_every_node_and_ends_at_the_first_look",
 )
 # A byte beyond what is allocated, a sum that overflows, and a promise that is broken.
 WRONG = """
