@@ -47,9 +47,13 @@ def name_of(keys: Mapping[str, Any]) -> str:
 
 
 @cache
-def population(rows: int = 2000, seed: int = 7) -> pa.Table:
-    """Generated people, each with the number of its row, by which guesses are scored."""
-    return people(rows, seed).append_column("row", pa.array(range(rows)))
+def population(rows: int = 2000, seed: int = 7, *more: str) -> pa.Table:
+    """Generated people, each with the number of its row, by which guesses are scored.
+
+    They have the columns that most attacks are about, and ``more``.
+    """
+    columns = people(rows, seed).select(["name", *QUASI, "diagnosis", *more])
+    return columns.append_column("row", pa.array(range(rows)))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,18 +38,24 @@ def median_width(released: pa.Table) -> float:
 BAD = [(9999, 0.0), (9999, 0.01), (99_999_999, 0.01), (-9999, 0.02)]
 
 
+@cache
+def released(bad: int | None = None, share: float = 0.0, cut: str = "auto") -> tuple[Any, Any]:
+    """A release that several tests look at, and its report."""
+    job = {"k": 20, "cut": cut, "quasi_identifiers": QUASI_IDENTIFIERS}
+    return anonymize(people(bad, share), job)
+
+
 @pytest.fixture(scope="module")
 def clean() -> dict:
-    released, report = anonymize(people(), {"k": 20, "quasi_identifiers": QUASI_IDENTIFIERS})
-    return {"width": median_width(released), **report["metrics"]}
+    table, report = released()
+    return {"width": median_width(table), **report["metrics"]}
 
 
 @pytest.mark.parametrize(("bad", "share"), BAD)
 @pytest.mark.parametrize("cut", ["auto", "gain", "median"])
 def test_the_others_ages_stay_as_narrow(clean, bad: int, share: float, cut: str) -> None:
-    job = {"k": 20, "cut": cut, "quasi_identifiers": QUASI_IDENTIFIERS}
-    released, report = anonymize(people(bad, share), job)
-    assert median_width(released) <= clean["width"] + (1 if cut == "auto" else 4)
+    table, report = released(bad, share, cut)
+    assert median_width(table) <= clean["width"] + (1 if cut == "auto" else 4)
     metrics = report["metrics"]
     assert metrics["GCP"] < 0.8 * metrics["GCP_robust"]  # the paper's figure is flattered
     (note,) = report["notes"]
@@ -55,14 +63,13 @@ def test_the_others_ages_stay_as_narrow(clean, bad: int, share: float, cut: str)
     assert str(bad) not in note.replace("as 9999, -1", "")
 
 
-@pytest.mark.parametrize(("bad", "share"), BAD)
+@pytest.mark.parametrize(("bad", "share"), [(None, 0.0), *BAD])
 def test_the_limit_of_the_loss_holds_as_without_the_bad_value(clean, bad, share) -> None:
     job = {"k": 20, "quasi_identifiers": QUASI_IDENTIFIERS, "max_gcp": 0.9 * clean["GCP"]}
-    with pytest.raises(PrivacyError, match="max_gcp: GCP"):
-        anonymize(people(), job)
-    _, report = anonymize(people(bad, share), {**job, "max_gcp": None})
-    assert report["metrics"]["GCP"] < job["max_gcp"]  # by which it would pass
-    with pytest.raises(PrivacyError, match="max_gcp: GCP_robust"):
+    if bad is not None:
+        _, report = released(bad, share)
+        assert report["metrics"]["GCP"] < job["max_gcp"]  # by which it would pass
+    with pytest.raises(PrivacyError, match="max_gcp: GCP" + "_robust" * (bad is not None)):
         anonymize(people(bad, share), job)
 
 

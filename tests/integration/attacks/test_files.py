@@ -22,7 +22,7 @@ from mondrian_ops.generalize.native import classes as native_classes
 
 CANARY = "Zyxwvut"
 KEYS = {"sensitive": ["diagnosis"], "l": 2, **ALGORITHMS[0]}
-PEOPLE = population(1000)
+PEOPLE = population(1000, 7, "occupation", "visit_date", "income")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from mondrian_ops.publish import work_path
 from mondrian_ops.stores import load_job
 from tiers import one_in
 
-PEOPLE = population(500).drop_columns(["row", "visit_date"])
+PEOPLE = population(500, 7, "occupation", "income").drop_columns(["row"])
 STRONG: dict[str, Any] = {
     "k": 5,
     "l": 2,
