@@ -196,3 +196,34 @@ def test_small_batches_are_joined_in_order(folder):
     assert [batch.num_rows for batch in batches] == [100] * (FILES // 2)
     assert pa.Table.from_batches(batches).equals(whole.cast(batches[0].schema))
     assert sum(batch.num_rows for batch in source.batches([])) == FILES * ROWS
+
+
+def test_a_file_whose_columns_nest_in_another_one_is_named(tmp_path):
+    """Its footer has the same innermost columns, and nothing of what wrote it."""
+    (tmp_path / "many").mkdir()
+    for number in range(FILES):
+        outer = "other" if number == 17 else "where"
+        table = pa.table({"age": range(ROWS), outer: [{"zip": "1"}] * ROWS})
+        with pq.ParquetWriter(
+            tmp_path / "many" / f"{number:03d}.parquet", table.schema, store_schema=False
+        ) as writer:
+            writer.write_table(table)
+    with pytest.raises(InputError, match=r"017\.parquet: column 'other' is not in 000\.parquet"):
+        gathered_by(tmp_path, tmp_path / "rows.parquet")
+
+
+def test_what_a_footer_tells_of_its_columns_is_compared(tmp_path):
+    """The same columns of Parquet are text in some files, and a dictionary in others."""
+    (tmp_path / "many").mkdir()
+    table = pa.table({"age": range(ROWS), "illness": ["1"] * ROWS})
+    for number in range(FILES):
+        part = table if number < 7 else table.set_column(1, "illness", encoded(table["illness"]))
+        pq.write_table(part, tmp_path / "many" / f"{number:03d}.parquet")
+    source = gathered_by(tmp_path, tmp_path / "rows.parquet")
+    assert source.schema.field("illness").type == pa.string()
+    whole = pa.concat_tables([table] * FILES)
+    assert pa.Table.from_batches(source.copy.batches(["age", "illness"])).equals(whole)
+
+
+def encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.dictionary_encode()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,14 +92,19 @@ def shared(path: str) -> Iterator[Folder]:
         yield folder
 
 
-@contextmanager
-def entry(path: str) -> Iterator[Entry]:
+def entry(path: str) -> AbstractContextManager[Entry]:
     """What a local path names; in an opened folder if a name in the path is a private one."""
-    parts = _names(path) if _MARK in path else ()
-    first = _first_private(parts)
-    if first is None:
-        yield Entry(None, path)
-        return
+    if _MARK in path:
+        parts = _names(path)
+        first = _first_private(parts)
+        if first is not None:
+            return _followed(path, parts, first)
+    return nullcontext(Entry(None, path))
+
+
+@contextmanager
+def _followed(path: str, parts: tuple[str, ...], first: int) -> Iterator[Entry]:
+    """What a path names; from the name at ``first`` on it is followed name by name."""
     try:
         with shared(os.path.join("", *parts[:first])) as folder:
             for name in parts[first:-1]:

@@ -46,18 +46,18 @@ def _one_of(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _checked_bytes(path: str, batch: pa.RecordBatch, most: int) -> int:
-    """The bytes of a batch with its dictionaries unpacked.
+def _checked_bytes(path: str, batch: pa.RecordBatch, most: int, may_be_encoded: bool) -> int:
+    """The bytes of a batch with its dictionaries unpacked, if it has any.
 
     Raises InputError for a value of more than ``most`` bytes.
     """
-    import pyarrow.compute as pc
-
     taken: int = batch.get_total_buffer_size()  # where it shares buffers with others, too much
-    if taken <= min(most, _SMALL_BATCH_BYTES) and not any(
-        isinstance(kind, pa.DictionaryType) for kind in batch.schema.types
+    if taken <= min(most, _SMALL_BATCH_BYTES) and not (
+        may_be_encoded and any(isinstance(kind, pa.DictionaryType) for kind in batch.schema.types)
     ):
         return taken
+    import pyarrow.compute as pc
+
     taken = 0
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         taken += column.nbytes
@@ -76,10 +76,11 @@ def _checked_bytes(path: str, batch: pa.RecordBatch, most: int) -> int:
 class Unpacked:
     """The bytes that a source's rows take, with dictionaries unpacked, as they are read."""
 
-    def __init__(self, url: str, packed: int) -> None:
-        """``packed``: the bytes of the source's files."""
+    def __init__(self, url: str, packed: int, may_be_encoded: bool = True) -> None:
+        """``packed``: the bytes of the source's files; whether rows may come as dictionaries."""
         self._url = url
         self._packed = packed
+        self._may_be_encoded = may_be_encoded
         self._longest = limits.limit("text")
         self._most = limits.most_unpacked(packed)
         self._bytes = 0
@@ -89,7 +90,7 @@ class Unpacked:
 
         Raises InputError where a value, or the whole source, is beyond its limit.
         """
-        taken = _checked_bytes(path, batch, self._longest)
+        taken = _checked_bytes(path, batch, self._longest, self._may_be_encoded)
         self._bytes += taken
         if self._bytes > self._most:
             packed, most = map(limits.size_text, (self._packed, self._most))

@@ -136,7 +136,7 @@ def _files(url: str) -> list[FileInfo]:
     for file in files:
         if file.special:
             refuse_special(file.url, error=InputError)
-        if file is not named and _format_by_name(file.name) is None:
+        if file is not named and _format_by_name(file.url) is None:
             raise InputError(
                 f"{shown(file.url)}: has no name of a data file, which ends in one of "
                 f"{', '.join(_ENDINGS)}; move it elsewhere or rename it, or give a glob as "

@@ -142,7 +142,7 @@ def _opened(
     if kind == "parquet":
         footers = None
         if gathered is not None and at_once:
-            unpacked = Unpacked(url, size)
+            unpacked = Unpacked(url, size, may_be_encoded=False)  # they come in common types
             footers = parquet_files.footers_and_rows(
                 files,
                 partial(_columns_of, named=named, chosen=gathered.columns),

@@ -151,12 +151,19 @@ def _footer(path: str) -> _Footer:
 
 
 def _footer_of(path: str, file: File) -> _Footer:
-    metadata = file.metadata
-    if metadata.num_columns > limits.limit("columns"):
-        met = f"{shown(path)}: has {metadata.num_columns:,} columns"
+    return _schema_of(path, file), _groups_of(file.metadata)
+
+
+def _schema_of(path: str, file: File) -> pa.Schema:
+    columns = file.metadata.num_columns
+    if columns > limits.limit("columns"):
+        met = f"{shown(path)}: has {columns:,} columns"
         raise InputError(limits.exceeded("columns", met, "leave out those that nobody needs"))
-    groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    return file.schema_arrow, groups
+    return file.schema_arrow
+
+
+def _groups_of(footer: pq.FileMetaData) -> tuple[int, ...]:
+    return tuple([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
 
 
 def footers_and_rows(
@@ -170,21 +177,31 @@ def footers_and_rows(
     are those to read, given the columns of the first file.
     """
     # ParquetFile and a context manager for each file would take as long as reading a small one.
+    # Arrow's schema is not made again for a footer that describes the columns of the one before.
     store = store_of(files[0])
-    latest: pa.Schema | None = None
+    target: pa.Schema | None = None
+    latest: pq.FileMetaData | None = None
     for path in files:
         try:
             with store.open_data(path, SMALL_BYTES) as stream:
                 reader = pq.ParquetReader()
                 reader.open(stream, pre_buffer=False, arrow_extensions_enabled=True, **_INT96)
-                schema, groups = _footer_of(path, reader)
+                footer = reader.metadata
+                is_new = latest is None or not _describe_alike(footer, latest)
+                if is_new:
+                    schema = _schema_of(path, reader)
+                groups = _groups_of(footer)
                 yield schema, groups
-                if latest is None:
+                if target is None:
                     plain = common(plain_schema(schema))
                     target = pa.schema([plain.field(name) for name in columns(schema)])
                     names = tuple(target.names)
-                if latest is None or not schema.equals(latest):
-                    latest, leaves = schema, leaves_of(reader, names)
+                if is_new:
+                    leaves = leaves_of(reader, names)
+                    latest = None if leaves.may_nest else footer
+                    read = [field for field in schema if field.name in names]
+                    as_read = pa.schema(read, schema.metadata)
+                    conforms = as_read.equals(target, check_metadata=True)
                 batch_rows = rows_at_once(
                     path, None, names, None, BATCH_ROWS, stream, reader, leaves
                 )
@@ -192,10 +209,18 @@ def footers_and_rows(
                 for batch in reader.iter_batches(
                     batch_rows, range(len(groups)), leaves.places, use_threads=is_large
                 ):
-                    take(path, conform(batch, target))
+                    take(path, batch if conforms else conform(batch, target))
         except Exception:
             with readable(path):
                 raise
+
+
+def _describe_alike(footer: pq.FileMetaData, other: pq.FileMetaData) -> bool:
+    """Whether two footers describe the same columns, none of which nests.
+
+    Of columns that nest, Arrow compares the innermost names only.
+    """
+    return bool(footer.schema.equals(other.schema)) and footer.metadata == other.metadata
 
 
 def batches(

@@ -114,11 +114,13 @@ class Leaves(NamedTuple):
     Attributes:
         places: of each, which of the file's it is.
         numbers: of each, whether its values have a fixed size.
+        longest: the most bytes that a page, and a value, may have.
         may_nest: whether a column of the file, these or others, may have several values in a row.
     """
 
     places: list[int]
     numbers: list[bool]
+    longest: int
     may_nest: bool
 
 
@@ -127,7 +129,9 @@ def leaves_of(file: File, columns: Collection[str]) -> Leaves:
     schema = file.metadata.schema
     places = [at for at, owner in enumerate(_owners(file)) if owner in columns]
     numbers = [schema.column(at).physical_type not in _UNBOUNDED_TYPES for at in places]
-    return Leaves(places, numbers, any("." in schema.column(at).path for at in range(len(schema))))
+    longest = min(map(limits.limit, ("parquet_page", "text")))
+    may_nest = any("." in schema.column(at).path for at in range(len(schema)))
+    return Leaves(places, numbers, longest, may_nest)
 
 
 def rows_at_once(
@@ -199,7 +203,6 @@ def _rows_by_footer(
     """
     if leaves.may_nest:
         return None
-    longest = min(map(limits.limit, ("parquet_page", "text")))
     rows, widest = 0, 0
     for number in groups:
         group = footer.row_group(number)
@@ -210,7 +213,7 @@ def _rows_by_footer(
         for at, is_number in zip(leaves.places, leaves.numbers, strict=True):
             chunk = group.column(at)
             most = chunk.total_compressed_size * _MAX_RATIO.get(chunk.compression, BATCH_BYTES)
-            if not 0 <= most <= longest:
+            if not 0 <= most <= leaves.longest:
                 return None
             width += _NUMBER_BYTES if is_number else most
         widest = max(widest, width)
