@@ -27,7 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -114,21 +114,41 @@ class Target:
         own = {
             id(value): name
             for name, value in self._all.items()
-            if isinstance(value, (type, FunctionType)) and value.__module__ == self.name
+            if not name.startswith("__") and _is_own(value, self.name)
         }
+        self._was = {name: self._all[name] for name in own.values()}
         self._places = [
-            (vars(other), name, own[id(value)])
+            (vars(other), name, value)
             for other in list(sys.modules.values())
             if isinstance(other, ModuleType) and other is not module
             for name, value in vars(other).items()
             if id(value) in own
+            or (type(value) in (tuple, list) and any(id(each) in own for each in value))
         ]
 
     def become(self, source: str) -> None:
-        """Run another source in the module, and update the names in other modules."""
+        """Run another source in the module, and update what in other modules refers to it.
+
+        That is names, elements of lists, and the bases of classes.
+        """
         exec(compile(source, self.file, "exec"), self._all)  # noqa: S102
-        for place, name, own in self._places:
-            place[name] = self._all[own]
+        renewed = {id(value): self._all[name] for name, value in self._was.items()}
+        for place, name, value in self._places:
+            if id(value) in renewed:
+                place[name] = renewed[id(value)]
+            else:
+                place[name] = type(value)(renewed.get(id(each), each) for each in value)
+        for base in self._was.values():
+            for below in base.__subclasses__() if isinstance(base, type) else ():
+                if below.__module__ != self.name:
+                    bases = (renewed.get(id(each), each) for each in below.__bases__)
+                    below.__bases__ = tuple(bases)
+
+
+def _is_own(value: object, module: str) -> bool:
+    """Whether a module has made it; of what is empty there may be one for all."""
+    is_filled = isinstance(value, (tuple, list, dict, set, frozenset)) and bool(value)
+    return is_filled or getattr(value, "__module__", "") == module
 
 
 def fails(item: pytest.Item) -> bool:

@@ -71,8 +71,6 @@ def numbers_in(texts: pa.Array) -> pa.Array:
 
 def _tidy(text: str) -> str:
     number = Decimal(text)
-    if number != number.to_integral_value():
-        number = _ROUNDING.plus(number)
     if number == number.to_integral_value():
         return format(abs(number) if not number else number.to_integral_value(), ".0f")
     return format(number.normalize(_ROUNDING), "f")

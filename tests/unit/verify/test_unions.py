@@ -59,6 +59,13 @@ def test_what_is_no_union_of_cells_is_counted(text):
     assert no_unions(fine, boundaries.values, boundaries.closed) == 0
 
 
+def test_a_number_is_the_same_in_every_spelling():
+    boundaries = ["1.5", "2.5", "30"]
+    for text in ("[1.50, 2.5)", "[1.5, 2.50)", "[01.5, 3E+1)", "(-inf, 2.50)", "[30.0, inf)"):
+        assert no_unions([text], boundaries, closed=False) == 0
+    assert no_bounds(["1.50"], ["30.0"], boundaries, closed=False) == 0
+
+
 def test_bounds_that_are_no_boundaries_are_counted():
     boundaries = checked(pa.array([17, 25, 30]))
     args = boundaries.values, boundaries.closed
