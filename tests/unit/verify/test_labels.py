@@ -266,3 +266,9 @@ def test_whole_floating_point_numbers_are_read_as_they_are_written(way: str) -> 
         other = {"70.0": "70", "70": "70.0"}[text]
         with pytest.raises(PrivacyError):
             lost(labels, other)
+
+
+@pytest.mark.parametrize("value", [5, 5.0])
+def test_a_column_of_one_value_loses_nothing_where_it_is_shown(value: float) -> None:
+    labels = labels_of("age=interval", pa.array([value]))
+    assert lost(labels, str(value), f"[{value}, {value}]", "*") == [(0, 0), (0, 0), (1, 1)]
