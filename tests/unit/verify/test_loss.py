@@ -10,6 +10,7 @@ import pytest
 
 from mondrian_ops.verify.loss import (
     LOSS_STEPS,
+    _weights,
     columns_of,
     losses_of_part,
     nothing_lost,
@@ -81,3 +82,11 @@ def test_bounds_are_one_label():
         {"age": Bounds("age")}, values, dict(zip(names, codes, strict=True)), rows
     ).values()
     assert (figures["NCP"], figures["rows_exact"], figures["rows_star"]) == (37.0, 16, 32)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int64])
+def test_the_rows_of_each_key_are_added_up(kind: type[np.integer]) -> None:
+    rows = np.array([5, 1, 2])
+    for keys in ([2, 0, 2], [200, 0, 200]):  # as many numbers as rows, and some far apart
+        used, weights = _weights(np.array(keys, kind), rows)
+        assert (used.tolist(), weights.tolist()) == ([0, keys[0]], [1, 7])
