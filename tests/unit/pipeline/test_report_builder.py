@@ -22,14 +22,20 @@ def summary(number: int, **keys: Any) -> Summary:
     return Summary(number, "", "", 10, keys.pop("suppressed", 0), 9, 900, 1.0, 1.0, **keys)
 
 
-def measured(rows: int, *summaries: Summary, failures: Sequence[str] = (), **keys: Any) -> Measured:
+def measured(
+    rows: int,
+    *summaries: Summary,
+    failures: Sequence[str] = (),
+    lacking: Sequence[str] = (),
+    **keys: Any,
+) -> Measured:
+    """Of a release of some rows; each part loses 1.5 in age and 0.5 in zip."""
     verdict = Verdict(not failures, {"k": 5}, ("k",), tuple(failures))
     count: Any = SimpleNamespace(rows=rows)
     state: Any = SimpleNamespace(generalizations={"age": "interval", "zip": "prefix"})
-    parts = [
-        PartCount(3, 2, 50, {"age": {**nothing_lost(), "NCP": 1.5}, "zip": nothing_lost()})
-        for _ in summaries
-    ]
+    lost = {"age": {**nothing_lost(), "NCP": 1.5}, "zip": {**nothing_lost(), "NCP": 0.5}}
+    losses = {name: lost[name] for name in lost if name not in lacking}
+    parts = [PartCount(3, 2, 50, losses) for _ in summaries]
     counted = Counted(count, parts, verdict)
     return Measured(state=state, summaries=summaries, counted=counted, wrap_up_s=1.0, **keys)
 
@@ -55,11 +61,13 @@ def test_a_release_with_any_failure_does_not_pass() -> None:
 
 
 def test_a_summary_has_the_classes_and_the_loss_of_its_part_as_written() -> None:
-    one, other = measured(20, summary(0, hidden={"age": 2}), summary(1)).recounted()
+    one, other = measured(20, summary(0), summary(1)).recounted()
     assert (one.id, one.equivalence_classes, one.DP) == (0, 2, 50)
-    assert (one.NCP, other.NCP) == (3.5, 1.5)  # rows whose bounds are not shown lose all
-    assert one.attributes["age"]["rows_star"] == 2
-    assert other.attributes["zip"] == nothing_lost()
+    assert (one.NCP, other.NCP) == (2.0, 2.0)
+    assert one.attributes["age"]["NCP"] == 1.5
+    (lacking,) = measured(20, summary(0), lacking=["zip"]).recounted()  # it was not measured
+    assert lacking.attributes["zip"] == nothing_lost()
+    assert lacking.NCP == 1.5
 
 
 @pytest.mark.parametrize(
