@@ -26,6 +26,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -138,11 +139,11 @@ class Target:
                 place[name] = renewed[id(value)]
             else:
                 place[name] = type(value)(renewed.get(id(each), each) for each in value)
-        for base in self._was.values():
-            for below in base.__subclasses__() if isinstance(base, type) else ():
-                if below.__module__ != self.name:
-                    bases = (renewed.get(id(each), each) for each in below.__bases__)
-                    below.__bases__ = tuple(bases)
+        below: type
+        bases = [each for each in self._was.values() if isinstance(each, type)]
+        for below in chain.from_iterable(base.__subclasses__() for base in bases):
+            if below.__module__ != self.name:
+                below.__bases__ = tuple(renewed.get(id(each), each) for each in below.__bases__)
 
 
 def _is_own(value: object, module: str) -> bool:
