@@ -187,6 +187,7 @@ def _generalization(
     elif hierarchy is not None:
         content = json.dumps(hierarchy.to_json(), sort_keys=True).encode()
         return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"
+    how += quasi.open_ends
     is_bounds = how != "set" and how != "prefix" and job.interval_style == "bounds"
     if how == "set" and job.set_style == "list":
         return "set as lists"

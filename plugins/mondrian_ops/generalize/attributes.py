@@ -25,6 +25,7 @@ from mondrian_ops.data.encoding import (
     encode_ranks,
     indexed,
     positions,
+    value_type,
 )
 from mondrian_ops.data.hierarchy import MISSING, STAR, CodedHierarchy, Hierarchy
 from mondrian_ops.data.small_integers import look_up
@@ -42,6 +43,7 @@ from mondrian_ops.generalize.labels import (
     of_codes,
     starred,
 )
+from mondrian_ops.generalize.lines import LINEAR, Scale, with_open_ends
 from mondrian_ops.generalize.native.classes import (
     extents,
     extents_of_columns,
@@ -192,7 +194,8 @@ class IntervalAttribute(Attribute):
     ``low`` and ``high`` are the least and the greatest position in the whole dataset (`positions`)
     or, with ``cells``, the ends of the cells that contain them. ``span``: the width that loses all,
     if it is not that of the range. With ``bounds`` an interval is published as two typed columns,
-    and one that tells hidden values from missing ones; else as text.
+    and one that tells hidden values from missing ones; else as text. Values up to ``bottom``, and
+    those from ``top`` on, are published alike. ``scale``: by which widths are measured.
     """
 
     low: float = 0.0
@@ -200,26 +203,34 @@ class IntervalAttribute(Attribute):
     cells: Cells | None = None
     bounds: bool = False
     span: float | None = None
+    bottom: pa.Scalar | None = field(default=None, kw_only=True)
+    top: pa.Scalar | None = field(default=None, kw_only=True)
+    scale: Scale = field(default=LINEAR, kw_only=True)
     generalization: str = field(default="interval", kw_only=True)
 
     def encode(self, column: Column) -> Encoded:
         codes, values = encode_ranks(column)
         if self.cells is None:
-            low = high = positions(values, self.name)
+            codes, values = with_open_ends(codes, values, self.bottom, self.top)
+            low = high = self.scale.of(positions(values, self.name))
         else:
-            cells, cell_of = np.unique(self.cells.of(values, self.name), return_inverse=True)
+            cell_of = self._cells_of(values, self.cells)
+            cells, cell_of = np.unique(cell_of, return_inverse=True)
             table = np.concatenate([[0], cell_of + 1]).astype(code_dtype(len(cells) + 1))
             codes = look_up(table, codes)
-            low, high = self.cells.ends(cells, self.low, self.high)
+            low, high = map(self.scale.of, self.cells.ends(cells, self.low, self.high))
             values = pa.array(cells)
+        no_low, no_high = self._open_in(values)
+        least, greatest = self.scale.of(np.array([self.low, self.high])).tolist()
+        low, high = np.where(no_low, least, low), np.where(no_high, greatest, high)
         return Encoded(
             codes=codes,
             size=len(values) + 1,
             kind="interval",
             low=np.concatenate([[0.0], low]),
             high=np.concatenate([[0.0], high]),
-            span=self.high - self.low if self.span is None else self.span,
-            origin=self.low,
+            span=greatest - least if self.span is None else self.span,
+            origin=least,
             values=values,
             weight=self.weight,
         )
@@ -268,9 +279,33 @@ class IntervalAttribute(Attribute):
 
     def _ends(self, encoded: Encoded) -> tuple[pa.Array, pa.Array]:
         """The least and the greatest value of codes 1, 2, ..., or the ends of their cells."""
-        if self.cells is None:
-            return encoded.values, encoded.values
-        return self.cells.published(encoded.values.to_numpy(), self.type)
+        low = high = encoded.values
+        if self.cells is not None:
+            low, high = self.cells.published(encoded.values.to_numpy(), self.type)
+        no_low, no_high = self._open_in(encoded.values)
+        low = pc.if_else(pa.array(no_low), None, low) if no_low.any() else low
+        return low, pc.if_else(pa.array(no_high), None, high) if no_high.any() else high
+
+    def _cells_of(self, values: pa.Array, cells: Cells) -> Ints:
+        """The cell of each value; those beyond an open end have that of the end."""
+        found = cells.of(values, self.name)
+        for end, clip in ((self.bottom, np.maximum), (self.top, np.minimum)):
+            if end is not None:
+                found = clip(found, cells.of(pa.array([end], values.type), self.name)[0])
+        return found
+
+    def _open_in(self, values: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of the coded values, or cells, have no lower and no upper end, (values,) both."""
+        flags = []
+        for end in (self.bottom, self.top):
+            if end is None or not len(values):
+                flags.append(np.zeros(len(values), np.bool_))
+                continue
+            if self.cells is not None:
+                type_ = pa.float32() if pa.types.is_float16(self.type) else value_type(self.type)
+                end = pa.scalar(int(self.cells.of(pa.array([end], type_), self.name)[0]))
+            flags.append(pc.equal(values, end).to_numpy(zero_copy_only=False))
+        return flags[0], flags[1]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from mondrian_ops.generalize.attributes import (
 )
 from mondrian_ops.generalize.cells import Boundaries, Cells, Grid
 from mondrian_ops.generalize.labels import single_text
+from mondrian_ops.generalize.lines import open_ends, scale_of
 from mondrian_ops.generalize.set_attribute import SetAttribute
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
@@ -63,7 +64,12 @@ def _attribute(
         cells = _cells(profile, quasi)
         low, high = _reach(domain, name, cells)
         start, stop = _reach(robust, name, cells)
-        span = cut_width(high - low, stop - start)
+        quantiles = profile.quantiles.get(name, domain[:0])
+        scale = scale_of(quasi, quantiles)
+        least, first, last, most = scale.of(np.array([low, start, stop, high])).tolist()
+        span = cut_width(most - least, last - first)
+        bottom, top = open_ends(quasi, type_, quantiles, profile.rows, job.k)
+        more |= {"bottom": bottom, "top": top, "scale": scale}
         bounds = job.interval_style == "bounds"
         return IntervalAttribute(name, type_, low, high, cells, bounds, span, **more)
     if how == "set" and not job.recodes_globally:

@@ -123,7 +123,7 @@ def generalized_by(
             text = f"ladder {quasi.steps}"
         elif quasi.name in hierarchies:
             text += f" {_digest(hierarchies[quasi.name])}"
-        texts[quasi.name] = text
+        texts[quasi.name] = text + quasi.open_ends
     return texts
 
 

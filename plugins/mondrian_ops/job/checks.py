@@ -154,6 +154,12 @@ def _check_algorithm(job: JobOptions) -> None:
                 f"quasi_identifiers[{at}]",
                 f"a grid is not available with algorithm: {job.algorithm}; use a ladder",
             )
+        if attribute.open_ends or attribute.scale != "linear":
+            what = "scale" if attribute.scale != "linear" else attribute.open_ends.split()[0]
+            raise wrong(
+                f"quasi_identifiers[{at}].{what}",
+                f"is not available with algorithm: {job.algorithm}; use mondrian, or a ladder",
+            )
     name = job.needs_all_rows
     rows = {"samarati": job.samarati.max_suppressed, "mondrian": job.mondrian.max_suppressed}
     if rows.get(job.algorithm) and name:

@@ -75,6 +75,7 @@ class Option:
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     always: bool = False
     blank: bool = False
+    numbers: bool = False  # a text that may be a number
     required: bool = False
     name: str = ""
     default: Any = None
@@ -421,9 +422,9 @@ def _read_one(option: Option, value: object, path: str) -> Any:
         return _one_of(option, value, path)
     if option.model is not None:
         return option.model.read(value, path)
+    if option.kind is str and (isinstance(value, str) or option.numbers):
+        return _scalar_text(value, path)
     if option.kind is str:
-        if isinstance(value, str):
-            return value
         raise wrong(path, f"must be {option.noun or 'text'}, not {shown(value)}; put it in quotes")
     return _flag(value, path) if option.kind is bool else _number(option, value, path)
 
@@ -447,7 +448,7 @@ def _flag(value: object, path: str) -> bool:
 def _number(option: Option, value: object, path: str) -> int | float:
     number = as_number(value)
     if number is None and option.whole_from is not None:
-        number = _percent(value)
+        number = percent_of(value)
     if number is None or not _fits(option, number):
         remedy = option.hint or (f"leave it out for {option.unset}" if option.unset else "")
         raise wrong(
@@ -455,12 +456,11 @@ def _number(option: Option, value: object, path: str) -> int | float:
             f"must be {expected(option)}, not {shown(value)}" + (f"; {remedy}" if remedy else ""),
         )
     if option.limit and option.shape == "one" and number > limits.limit(option.limit):
-        met = f"asks for {number:,}"
-        raise wrong(path, limits.exceeded(option.limit, met, "ask for fewer"))
+        raise wrong(path, limits.exceeded(option.limit, f"asks for {number:,}", "ask for fewer"))
     return int(number) if _is_whole(option, number) else number
 
 
-def _percent(value: object) -> float | None:
+def percent_of(value: object) -> float | None:
     """The share that a text such as ``1 %`` says."""
     text = value.strip() if isinstance(value, str) else ""
     number = as_number(text[:-1]) if text.endswith("%") else None

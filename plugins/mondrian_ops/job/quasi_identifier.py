@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal, Self, get_args
 
 from mondrian_ops.errors import did_you_mean
-from mondrian_ops.job.options import Options, option, shown, wrong
+from mondrian_ops.job.options import Options, option, percent_of, shown, wrong
 from mondrian_ops.late_methods import dataclass
 
 Generalization = Literal["interval", "hierarchy", "prefix", "set"]
@@ -126,6 +126,32 @@ class QuasiIdentifier(Options):
         only_with={"generalization": ("interval",)},
         see="[Grids](#hide-the-ends-of-intervals-with-a-grid)",
     )
+    top: str | None = option(
+        None,
+        text="A number or a date: all values from it on are published alike, `[200000, inf)`. Or "
+        "the share of the rows that are, `1 %`.",
+        noun="a number, a date or a share",
+        numbers=True,
+        see="[Open ends](#leave-the-ends-of-a-column-open)",
+        examples=("200000", "1 %"),
+    )
+    bottom: str | None = option(
+        None,
+        text="The same of values up to it: `(-inf, 1000]`.",
+        noun="a number, a date or a share",
+        numbers=True,
+        examples=("1000", "1 %"),
+    )
+    scale: Literal["linear", "log", "rank"] = option(
+        "linear",
+        text="How wide intervals are when cuts are weighed. Reports measure losses as before.",
+        choices={
+            "linear": "as the distance of their ends",
+            "log": "as the distance of the logarithms, log(1 + |x|): a fine grain for small values",
+            "rank": "as the share of the rows between their ends",
+        },
+        see="[How loss is measured](algorithms.md#how-loss-is-measured)",
+    )
     weight: float = option(
         1,
         text="How much the information lost of this column counts beside that of others: cuts keep "
@@ -197,7 +223,14 @@ class QuasiIdentifier(Options):
     @property
     def is_described(self) -> bool:
         """Whether the job says how its values are generalized."""
-        return replace(self, weight=1) != type(self)(name=self.name)
+        plain = replace(self, weight=1, top=None, bottom=None, scale="linear")
+        return plain != type(self)(name=self.name)
+
+    @property
+    def open_ends(self) -> str:
+        """Where its values are published alike, as text; empty if nowhere."""
+        ends = {"bottom": self.bottom, "top": self.top}
+        return "".join(f" {end} {value}" for end, value in ends.items() if value is not None)
 
     @property
     def grid_step(self) -> float | None:
@@ -227,6 +260,7 @@ class QuasiIdentifier(Options):
             self._check_named(path)
         if self.order is not None:
             self._check_order(path)
+        self._check_line(path)
         if self.origin and self.grid is None and (self.ladder is None or self.named_ladder):
             raise wrong(
                 f"{path}.origin",
@@ -252,6 +286,23 @@ class QuasiIdentifier(Options):
                     f"{path}.ladder[{at}]",
                     f"{coarse} is not a larger multiple of the width before it, {fine}; "
                     "intervals must nest, such as [5, 10, 20]",
+                )
+
+    def _check_line(self, path: str) -> None:
+        """Check what only columns of numbers and dates have."""
+        asked = [end for end in ("top", "bottom") if getattr(self, end) is not None]
+        asked += ["scale"] if self.scale != "linear" else []
+        is_interval = self.generalization in (None, "interval") and self.order is None
+        for name in asked:
+            if not is_interval:
+                raise wrong(
+                    f"{path}.{name}", f"is for intervals of numbers or dates; remove {name}"
+                )
+            share = percent_of(getattr(self, name))
+            if share is not None and not 0 < share < 0.5:
+                raise wrong(
+                    f"{path}.{name}",
+                    "must be a share above 0 % and below 50 %, or a number or date",
                 )
 
     def _check_order(self, path: str) -> None:

@@ -75,7 +75,8 @@ def _item_schema(option: Option) -> dict[str, Any]:
     words: dict[str, Any] = {"enum": list(option.words)}
     if option.kind is None:
         return words
-    schema = {"type": TYPES[option.kind], **limits_of(option)}
+    kind = TYPES[option.kind]
+    schema = {"type": [kind, "number"] if option.numbers else kind, **limits_of(option)}
     if option.required and option.kind is str and not option.blank:
         schema["minLength"] = 1
     if option.whole_from is not None:

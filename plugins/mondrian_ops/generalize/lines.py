@@ -1,0 +1,135 @@
+"""The line of a column's numbers or moments: how widths on it are measured, and its open ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mondrian_ops.data.encoding import Codes, code_dtype, positions, value_type
+from mondrian_ops.data.small_integers import look_up
+from mondrian_ops.data.values import read_value
+from mondrian_ops.errors import JobError
+from mondrian_ops.generalize.rounding import round_between
+from mondrian_ops.job.options import percent_of
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
+from mondrian_ops.late_methods import dataclass
+from mondrian_ops.native.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How positions on a line become those by which widths are measured.
+
+    ``quantiles``: of the column, ascending positions, for ``rank``.
+    """
+
+    kind: Literal["linear", "log", "rank"]
+    quantiles: Floats
+
+    def of(self, line: Floats) -> Floats:
+        """The measured positions of some positions."""
+        if self.kind == "log":
+            measured: Floats = np.sign(line) * np.log1p(np.abs(line))
+            return measured
+        if self.kind == "rank" and len(self.quantiles):
+            known, count = np.unique(self.quantiles, return_counts=True)
+            below = (np.cumsum(count) - count / 2) / len(self.quantiles)
+            return np.interp(line, known, below)
+        return line
+
+
+LINEAR = Scale("linear", np.zeros(0))
+
+
+def scale_of(quasi: QuasiIdentifier, quantiles: pa.Array) -> Scale:
+    """The scale of a quasi-identifier whose column has these ``quantiles``."""
+    if quasi.scale != "rank":
+        return Scale(quasi.scale, np.zeros(0))
+    return Scale("rank", positions(quantiles.drop_null(), quasi.name))
+
+
+def open_ends(
+    quasi: QuasiIdentifier, type_: pa.DataType, quantiles: pa.Array, rows: int, k: int
+) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    """The values up to which, and from which on, values are published alike.
+
+    A share becomes a round value at that quantile, with k of the ``rows`` beyond it at least.
+
+    Raises JobError where one is no value of the type.
+    """
+    type_ = value_type(type_)
+    type_ = pa.float32() if pa.types.is_float16(type_) else type_
+    present = quantiles.drop_null().cast(type_)
+    ends: list[pa.Scalar | None] = []
+    for name, text in (("bottom", quasi.bottom), ("top", quasi.top)):
+        share = percent_of(text)
+        if text is None or (share is not None and len(present) < 2):
+            ends.append(None)
+        elif share is None:
+            ends.append(_value(quasi.name, name, text, type_))
+        else:
+            beyond = min(0.5, max(share, k / max(1, rows)))
+            ends.append(_at(present, beyond if name == "bottom" else 1 - beyond, name == "top"))
+    bottom, top = ends
+    if bottom is not None and top is not None and not pc.less(bottom, top).as_py():
+        raise JobError(
+            f"quasi_identifiers: column {quasi.name!r}: bottom must be below top; change one"
+        )
+    return bottom, top
+
+
+def _value(column: str, name: str, text: str, type_: pa.DataType) -> pa.Scalar:
+    try:
+        if pa.types.is_integer(type_):
+            number = float(text)
+            # The least whole number that is not below a top, the greatest that is not above.
+            whole = int(np.ceil(number) if name == "top" else np.floor(number))
+            return pa.scalar(whole if "." in text or "e" in text else int(text), type_)
+        return read_value(text, type_)
+    except (ArithmeticError, ValueError, pa.ArrowInvalid):
+        raise JobError(
+            f"quasi_identifiers: column {column!r} of type {type_}: {name} {text!r} is no value of "
+            "this type; give one, such as 200000 or 2020-01-31, or a share such as 1 %"
+        ) from None
+
+
+def _at(present: pa.Array, share: float, upwards: bool) -> pa.Scalar:
+    """A round value near the quantile of a share, so that it is nobody's; with more beyond it."""
+    last = len(present) - 1
+    at = int(np.floor(share * last) if upwards else np.ceil(share * last))
+    value = present[at]
+    others = pc.less(present, value) if upwards else pc.greater(present, value)
+    inner = present.filter(others)
+    if not len(inner):
+        return value
+    ends = (inner[len(inner) - 1], value) if upwards else (value, inner[0])
+    found = round_between(*ends)
+    return value if found is None else read_value(found.value, present.type)
+
+
+def with_open_ends(
+    codes: Codes, values: pa.Array, bottom: pa.Scalar | None, top: pa.Scalar | None
+) -> tuple[Codes, pa.Array]:
+    """Codes, and the ascending values of codes 1, 2, ..., with one for all beyond an open end.
+
+    The value of that code is the end.
+    """
+    count = len(values)
+    upto = 0 if bottom is None else _true(pc.less_equal(values, bottom))
+    start = count if top is None else _true(pc.less(values, top))
+    if not upto and start == count:
+        return codes, values
+    first, last = max(0, upto - 1), min(start, count - 1)
+    place = np.clip(np.arange(count), first, last) - first + 1
+    table = np.concatenate([[0], place]).astype(code_dtype(last - first + 2))
+    ends = [pa.array([end], values.type) for end in (bottom, top)]
+    kept = values.slice(upto, max(0, start - upto))
+    parts = [*(ends[:1] if upto else ()), kept, *(ends[1:] if start < count else ())]
+    return look_up(table, codes), pa.concat_arrays(parts)
+
+
+def _true(flags: pa.Array) -> int:
+    return int(pc.sum(flags).as_py() or 0)
