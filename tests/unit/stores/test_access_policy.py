@@ -19,6 +19,7 @@ from mondrian_ops.stores import load_job, read_job
 from mondrian_ops.stores.access_policy import (
     AccessPolicy,
     check_location,
+    check_opened,
     check_place,
     check_reading,
     check_source_file,
@@ -542,6 +543,25 @@ def test_no_path_leads_out(tmp_path_factory, steps, scheme):
 
 
 @pytest.mark.parametrize(
+    ("path", "place", "message"),
+    [
+        ("in/rows.csv", "in/rows.csv", None),
+        ("in/link.csv", "out/rows.csv", None),
+        ("in/rows.csv", "other/rows.csv", r"^input: .*in/rows.csv lies outside .*allowed_inputs"),
+        ("in/rows.csv", "in/.w/rows.csv", r"^input: .*in/rows.csv is hidden, because"),
+        # No job can name it: this package has opened its own.
+        ("out/.w/rows.csv", "out/.w/rows.csv", None),
+    ],
+)
+def test_an_opened_file_is_judged_by_where_it_lies(home, path, place, message):
+    with nullcontext() if message is None else pytest.raises(JobError, match=message):
+        check_opened(str(home / path), str(home / place))
+    stores.use_policy(None)
+    check_opened(str(home / path), str(home / place))
+    check_source_file(str(home / place), str(home))
+
+
+@pytest.mark.parametrize(
     ("place", "is_allowed"),
     [("out", True), ("out/deep", True), ("output", False), ("ou", False), ("", False)],
 )
@@ -549,5 +569,6 @@ def test_an_opened_directory_is_judged_by_where_it_lies(home, place, is_allowed)
     stores.use_policy(AccessPolicy(outputs=(str(home / "out"),)))
     with nullcontext() if is_allowed else pytest.raises(JobError, match="outside the allowed"):
         check_place(str(home / place))
-    stores.use_policy(AccessPolicy(outputs=("s3://bucket/out", "/")))
-    check_place(str(home / place))
+    for policy in (AccessPolicy(outputs=("s3://bucket/out", "/")), None):
+        stores.use_policy(policy)
+        check_place(str(home / place))
