@@ -171,8 +171,7 @@ class CleanUpOperator(MondrianOperator):
                 if ended.by_index[task.task_id].get(number) != "success":
                     continue
                 is_only = number == -1 and len(publishers) == 1
-                indexes = None if number == -1 else [number]
-                if not is_only and directory.root not in announced_by(self, context, indexes):
+                if not is_only and directory.root not in announced_by(task, context, [number]):
                     continue
                 output = str(directory.job.output)
                 is_held = recorded_state(context, number).state == HELD

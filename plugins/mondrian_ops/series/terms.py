@@ -64,7 +64,8 @@ def refuse_other_terms(connection: sa.Connection, name: str, job: Job) -> None:
         return
     for option, value in terms_of(job).items():
         promised = before.get(option)
-        if value == promised or (option in _AT_LEAST and (value or 0) > (promised or 0)):
+        asks_more = option in _AT_LEAST and value is not None and value > (promised or 0)
+        if value == promised or asks_more:
             continue
         remedy = "ask for no less" if option in _AT_LEAST else "change it back"
         raise JobError(

@@ -43,6 +43,11 @@ def test_what_becomes_of_each_row(night, above, overdue_since, suppress):
         assert out or (waits == ~overdue).all()
 
 
+def test_rows_of_the_night_that_is_named_are_overdue_too():
+    came = pa.chunked_array([pa.array([4, 5, 6], pa.int32())])
+    assert Holding(0.1, 5, suppress=True).overdue(came).tolist() == [True, True, False]
+
+
 @given(nights(), st.booleans(), st.none() | st.just(0.4), st.booleans(), st.data())
 def test_rows_that_no_class_may_take_wait_or_not_and_are_never_published(
     night, suppress, above, unmatched_wait, data

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, BaseOperator, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from mondrian_ops import pipeline, publish
-from mondrian_ops.operators import PartitionOperator
+from mondrian_ops.operators import CleanUpOperator, PartitionOperator, WrapUpOperator
 from mondrian_ops.operators.base import announce_work, work_of
 from mondrian_ops.operators.release_records import record
 from mondrian_ops.task_groups import anonymize_each, anonymize_tasks
@@ -141,24 +141,71 @@ def jobs_of_the_night():
 
 
 def test_of_several_releases_the_one_is_told_whose_task_was_marked_as_success(context, job):
-    jobs = [{**job, "output": f"{job['output']}{number}"} for number in range(3)]
+    """Also of one that follows another that failed."""
+    jobs = [{**job, "output": f"{job['output']}{number}"} for number in range(5)]
     with DAG("a_dag", schedule=None) as dag:
         anonymize_each(jobs_of_the_night())
     works = [begun_work(context, each, "partition") for each in jobs]
     context["ti"].xcoms["mondrian_ops_work"] = [work.root for work in works]
     publish.publish(works[0].staging, jobs[0]["output"], works[0].token)
     every = ("jobs_of_the_night", "partition", "fragments", "anonymize_fragment")
-    context["ti"].ended.update(dict.fromkeys(every, "success success success"))
-    context["ti"].ended["wrap_up"] = "success success failed"
+    context["ti"].ended.update(dict.fromkeys(every, "success success success success success"))
+    context["ti"].ended["wrap_up"] = "success success failed upstream_failed success"
     clean_up = dag.get_task("clean_up")
     clean_up.job = jobs
     with pytest.raises(AirflowFailException, match="marked as success by hand"):
         clean_up.execute(context)
-    assert [Path(work.root).exists() for work in works] == [False, True, True]
+    assert [Path(work.root).exists() for work in works] == [False, True, True, True, True]
     reasons = {each["map_index"]: each["reason"] for each in recorded_releases()}
-    assert reasons.keys() == {1, 2}
-    assert "marked as success by hand" in reasons[1]
-    assert "marked as success" not in reasons[2]
+    assert reasons.keys() == {1, 2, 3, 4}
+    marked = [number for number, why in reasons.items() if "marked as success by hand" in why]
+    assert sorted(marked) == [1, 4]
+
+
+def test_the_one_of_a_run_is_told_although_nobody_announced_its_files(context, job, monkeypatch):
+    """Whoever may mark a task may also remove an XCom. A trial publishes and tells nothing."""
+    with DAG("a_dag", schedule=None) as dag:
+        anonymize_tasks(job)
+    work = begun_work(context, job, "partition")
+    context["ti"].ended.update(dict.fromkeys(PHASES, "success"))
+    with pytest.raises(AirflowFailException, match="marked as success by hand"):
+        dag.get_task("clean_up").execute(context)
+    (entry,) = recorded_releases()
+    assert (entry["map_index"], entry["state"]) == (-1, "failed")
+    monkeypatch.setenv("AIRFLOW_TEST_MODE", "True")
+    dag.get_task("clean_up").execute(context)
+    assert not Path(work.root).exists()
+
+
+def test_a_success_tells_nothing_of_the_release_of_another_task(context, job, monkeypatch):
+    """Each of two tasks publishes what the partition task before it has announced."""
+    jobs = {name: {**job, "output": f"{job['output']}_{name}"} for name in ("a", "b")}
+    with DAG("a_dag", schedule=None):
+        clean_up = CleanUpOperator(task_id="clean_up", job=list(jobs.values()))
+        for name, each in jobs.items():
+            first = PartitionOperator(task_id=f"partition_{name}", job=each)
+            last = WrapUpOperator(task_id=f"wrap_up_{name}", job=each, summaries=[])
+            first >> last >> clean_up
+            first >> clean_up
+    works = {
+        f"partition_{name}": begun_work(context, each, f"partition_{name}").root
+        for name, each in jobs.items()
+    }
+
+    def pulled(task_ids, key, map_indexes=None):
+        return [works.get(task_id) if key == "mondrian_ops_work" else None for task_id in task_ids]
+
+    monkeypatch.setattr(context["ti"], "xcom_pull", pulled, raising=False)
+    ended = {**dict.fromkeys(works, "success"), "wrap_up_a": "success", "wrap_up_b": "failed"}
+    context["ti"].ended.update(ended)
+    publish.publish(
+        publish.WorkDir(works["partition_a"]).staging,
+        jobs["a"]["output"],
+        publish.WorkDir(works["partition_a"]).token,
+    )
+    with pytest.raises(AirflowFailException, match="see the log of the failed task"):
+        clean_up.execute(context)
+    assert [Path(work).exists() for work in works.values()] == [False, True]
 
 
 def test_a_night_that_is_held_is_a_success(context, job):

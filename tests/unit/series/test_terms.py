@@ -155,8 +155,8 @@ def test_the_terms_are_those_of_the_series_itself() -> None:
         "column 'ill': numbers, but text in the nights before, so its values cannot be compared "
         "with theirs; deliver it as text, or begin another series with another output"
     )
-    with pytest.raises(InputError, match="column 'person': binary, but numbers in the nights"):
-        terms.refuse_other_types(TOWN, {"person": "binary"})
+    with pytest.raises(InputError, match="column 'person': text, but numbers in the nights"):
+        terms.refuse_other_types(TOWN, {"person": "text"})
 
 
 def test_those_of_the_first_night_stay_and_later_ones_add_types_only() -> None:

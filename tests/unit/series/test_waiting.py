@@ -58,7 +58,7 @@ def test_nobody_else_may_read_them_and_no_power_failure_loses_them(
     file = _written(series)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, private)]
     assert modes == [0o600, 0o700, 0o700]
-    unfinished, *places = [path for path in flushed if private.parent in (path, *path.parents)]
+    unfinished, *places = [path for path in flushed if tmp_path in (path, *path.parents)]
     assert unfinished.parent == file.parent
     assert places == [file.parent, private, private.parent]
     assert pq.read_table(file).column("name").to_pylist() == ["Mary", "Ann", "Mary", "Ann"]
