@@ -262,9 +262,7 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops.catalogue import approvals
 
         parked, reason = approval.Parked(**asked.release), _discarded(decision)
-        self.log.warning(reason)
         if asked.state == approvals.USED:  # the task was cleared
-            pipeline.discard(parked.work)
             return
         with final_errors():
             job = stores.load_job(parked.job)  # it need not be allowed any more

@@ -97,9 +97,9 @@ def airflow(monkeypatch):
 def asks(context, job, airflow):
     """Ask for an approval of the job's release."""
 
-    def ask(body="b", stewards=(), link=""):
+    def ask(body="b", stewards=(), link="", subject="s"):
         parked = PARKED._replace(job={**job, "require_approval": True})
-        given = {"subject": "s", "body": body, "stewards": stewards, "link": link}
+        given = {"subject": subject, "body": body, "stewards": stewards, "link": link}
         approval.ask(context, read_job(parked.job), parked=parked, **given)
 
     return ask
@@ -155,6 +155,13 @@ def test_a_question_with_other_figures_is_not_asked(asks, airflow, other):
     with pytest.raises(ApprovalError, match="trigger a new run"):
         asks(other)
     assert len(airflow.asked) == 3
+
+
+@pytest.mark.parametrize("other", ["a", "z"])
+def test_nor_is_one_about_another_output(asks, other):
+    asks()
+    with pytest.raises(ApprovalError, match="trigger a new run"):
+        asks(subject=other)
 
 
 def test_a_question_without_its_link_is_the_same_question(asks, airflow):
@@ -218,6 +225,32 @@ def test_a_decision_is_remembered_for_the_same_working_files(context, waiting, d
     assert approval.earlier_decision(context, {work.root}) is None
 
 
+@pytest.mark.parametrize("token", ["", "z"])
+@pytest.mark.parametrize("decision", [APPROVED, REJECTED])
+def test_a_decision_about_other_working_files_is_none(context, waiting, decision, token):
+    work, parked = waiting
+    decided(context, parked._replace(token=token), decision)
+    assert approval.earlier_decision(context, {work.root}) is None
+
+
+@pytest.mark.parametrize("other", [{"token": ""}, {"token": "z"}, {"seal": ""}, {"seal": "z"}])
+def test_an_answer_about_another_release_is_none(context, waiting, other):
+    _, parked = waiting
+    with pytest.raises(ApprovalError, match="the answer came when the question was closed"):
+        approval.taken(context, answer("Approve"), parked)  # nobody has asked
+    questions.open_question(context, parked._asdict(), "a digest")
+    with pytest.raises(ApprovalError, match="about another release"):
+        approval.taken(context, answer("Approve"), parked._replace(**other))
+    asked, decision = approval.taken(context, answer("Approve"), parked._replace(job={"k": 3}))
+    assert (asked.state, decision) == (approvals.DECIDED, APPROVED)
+
+
+def test_a_decision_that_somebody_has_changed_stops_a_job_that_never_asks_too(context, monkeypatch):
+    monkeypatch.setattr(questions, "last", Mock(side_effect=ApprovalError("changed")))
+    with pytest.raises(ApprovalError, match="changed"):
+        approval.earlier_decision(context, set())
+
+
 def test_a_denial_stands_when_it_was_carried_out_and_an_approval_does_not(context, waiting):
     work, parked = waiting
     work.remove()
@@ -237,21 +270,28 @@ def test_an_approval_is_used_once_and_not_after_the_question_was_closed(context,
     assert approval.earlier_decision(context, {work.root}) is None
 
 
-ASKS = {"require_approval": True}, {"max_gcp": 0.5, "on_exceeded": "ask"}
+ASKS = (
+    {"require_approval": True},
+    {"max_gcp": 0.5, "on_exceeded": "ask"},
+    # The policies of rows that waited may ask.
+    {"series": {"hold_nights": 3}, "output": "{output}/2025-01-01"},
+)
 
 
 @pytest.mark.parametrize("options", [*ASKS, {}])
 def test_without_the_catalogue_what_may_have_been_decided_waits(
-    context, job, monkeypatch, tmp_path, options
+    context, job, monkeypatch, tmp_path, options, caplog
 ):
     """A job that never asks is published without it."""
+    options = {**options, "output": options.get("output", "{output}").format(**job)}
     work = begun_work(context, {**job, **options})
     (tmp_path / "file").touch()
     monkeypatch.setenv("AIRFLOW__MONDRIAN_OPS__CATALOGUE", str(tmp_path / "file" / "no.db"))
-    with pytest.raises(OSError) if options else nullcontext():
+    with pytest.raises(OSError) if len(options) > 1 else nullcontext():
         assert approval.earlier_decision(context, {work.root}) is None
     work.remove()
     assert approval.earlier_decision(context, {work.root}) is None
+    assert "the catalogue cannot be used: " in caplog.text
 
 
 @pytest.mark.parametrize("word", ["refuse", "publish"])
@@ -631,6 +671,31 @@ def test_a_rejection_that_was_killed_half_way_is_carried_out_and_not_asked_again
     assert release.notifier.releases[-1]["state"] == "rejected"
     assert task.release_url.endswith(entry["id"])
     assert not release.is_there
+
+
+def test_a_rejection_is_carried_out_although_the_run_has_failed_since(release, monkeypatch):
+    """Its task was killed before it recorded anything, and then cleared."""
+    parked = release.park()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(wrapping_up, "record", killed)
+        release.decide(parked, answer("Reject"))
+    release.clean_up()
+    assert release.states == ["failed"]
+    with pytest.raises(AirflowSkipException, match="rejected by ada"):
+        release.task.execute(release.context)
+    assert release.states == ["rejected"]
+    assert release.notifier.releases[-1]["state"] == "rejected"
+
+
+@pytest.mark.parametrize("other", [("Approve", "0", "ada"), ("Approve", "9", "ada"),
+                                   ("Approve", "1", "eve"), ("Reject", "1", "ada")])  # fmt: skip
+def test_an_approval_that_airflow_knows_otherwise_publishes_nothing(release, other):
+    parked, event = release.park(), answer("Approve")
+    option, user, name = other
+    release.airflow.answer = Answer((option,), user, name, AT.isoformat())
+    with pytest.raises(AirflowFailException, match="Airflow's own record of the answer differs"):
+        release.task.decided(release.context, **parked, event=event)
+    assert release.done == []
 
 
 def test_a_wrap_up_that_is_cleared_after_a_rejection_is_skipped_again(release, context):
