@@ -69,11 +69,13 @@ def path(target: str | None = None) -> Path:
 
 def digest() -> str:
     """A digest of the C sources; empty where none are beside this file."""
-    if not _sources():
+    files = _files((".c", ".h"))
+    if not any(file.endswith(".c") for file in files):
         return ""
     sha256 = hashlib.sha256()
-    for file in _files("*.[ch]"):
-        sha256.update(f"{file.relative_to(_PACKAGE)}\0".encode() + file.read_bytes())
+    for file in files:
+        with open(file, "rb") as source:
+            sha256.update(f"{file.removeprefix(f'{_PACKAGE}{os.sep}')}\0".encode() + source.read())
     return sha256.hexdigest()[:16]
 
 
@@ -141,22 +143,28 @@ def build(
     # In the output's folder, so that a rename can put the file in place.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".building-") as folder:
         made = Path(folder, output.name)
-        _run([*command, *flags, "-o", str(made), *map(str, (*_sources(), *also)), "-lm"])
+        _run([*command, *flags, "-o", str(made), *_sources(), *map(str, also), "-lm"])
         made.replace(output)
     return output
 
 
-def _sources() -> list[Path]:
-    return _files("*.c")
+def _sources() -> list[str]:
+    return _files((".c",))
 
 
-def _files(pattern: str) -> list[Path]:
-    """The C files of this folder, and of all folders ``native`` of the rooms."""
-    return sorted([*_HERE.glob(pattern), *_PACKAGE.glob(f"*/**/native/{pattern}")])
+def _files(endings: tuple[str, ...]) -> list[str]:
+    """The C files of all folders ``native``, sorted; each run reads them, so without pathlib."""
+    return sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(_PACKAGE)
+        if os.path.basename(folder) == _HERE.name
+        for name in names
+        if name.endswith(endings)
+    )
 
 
 def _includes() -> list[str]:
-    return [f"-I{folder}" for folder in sorted({file.parent for file in _files("*.h")})]
+    return [f"-I{folder}" for folder in sorted({Path(file).parent for file in _files((".h",))})]
 
 
 def _zig() -> list[str]:

@@ -48,9 +48,17 @@ def adopt(flag: ctypes.c_int | None) -> None:
     _own.flag = flag
 
 
-@cache
+_loading = threading.Lock()  # a cache alone lets threads that come at the same time load twice
+
+
 def _library() -> ctypes.CDLL:
     """The kernels. Raises KernelsError where they are missing, or of another machine or source."""
+    with _loading:
+        return _loaded()
+
+
+@cache
+def _loaded() -> ctypes.CDLL:
     file = path()
     if not file.exists():
         others = ", ".join(sorted(other.name for other in file.parent.glob("kernels-*.so")))

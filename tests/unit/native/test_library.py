@@ -42,7 +42,7 @@ def test_missing_kernels_are_an_import_error_with_the_remedy(monkeypatch, tmp_pa
         path.write_bytes(content)
     monkeypatch.setattr(library, "path", lambda: path)
     with pytest.raises(ImportError, match=r"kernels\.so.*make install"):
-        library._library.__wrapped__()
+        library._loaded.__wrapped__()
 
 
 @pytest.fixture(scope="module")
