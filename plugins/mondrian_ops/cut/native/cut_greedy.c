@@ -21,15 +21,15 @@ ALWAYS_INLINE int64_t split_by(node here, int32_t offset, int bytes, size_t stri
                                unsigned char *others) {
   uint64_t span =
       (uint64_t)(by.high - by.low); /* codes below low wrap around, so one comparison does */
-  const unsigned char *stop = here.rows + (size_t)here.count * stride;
-  unsigned char *left = here.rows, *right = others;
-  for (const unsigned char *row = here.rows; row < stop; row += stride) {
+  const unsigned char *row = here.rows, *stop = row + (size_t)here.count * stride;
+  unsigned char *left = here.rows;
+#pragma GCC unroll 4
+  for (; row < stop; row += stride) {
     size_t goes_left = (uint64_t)(read_code(row, offset, bytes) - by.low) <= span;
-    copy_twice(left, right, row, stride);
+    copy_twice(left, others + (row - left), row, stride); /* as many went right as left lags */
     left += goes_left * stride;
-    right += stride - goes_left * stride;
   }
-  memcpy(left, others, (size_t)(right - others));
+  memcpy(left, others, (size_t)(stop - left));
   return (left - here.rows) / (int64_t)stride;
 }
 
@@ -130,23 +130,46 @@ static reach measured(node here, int32_t a, workspace *work) {
   return (reach){low, high, d, width(of, a, low, high, d)};
 }
 
+/* The attribute that leads so far: of equal scores the one of more distinct codes, then the first.
+ */
+typedef struct {
+  int32_t attribute; /* -1: there is none */
+  int64_t distinct;
+  double score;
+} leader;
+
+static const leader NONE = {.attribute = -1};
+
+/* The leader among those before and an attribute, which has a cut or not. */
+ALWAYS_INLINE leader led_by(leader before, int32_t a, double score, int64_t distinct, int has_cut) {
+  int better = (score > before.score) | ((score == before.score) & (distinct > before.distinct)) |
+               (before.attribute < 0);
+  better &= has_cut;
+  return (leader){better ? a : before.attribute, better ? distinct : before.distinct,
+                  better ? score : before.score};
+}
+
 /* rate_attributes by medians: which codes are present is enough, so the best cut of an attribute
- * is sought when it is the attribute to cut. */
-static double rate_widths(node here, workspace *work) {
+ * is sought when it is the attribute to cut. Writes what best_attribute would return to *best. */
+static double rate_widths(node here, int32_t *best, workspace *work) {
   const layout *of = work->layout;
+  leader first = NONE;
   double loss = 0.0;
   if (!here.members) find_present(here, work);
   for (int32_t a = 0; a < of->attributes; a++) {
     reach bounds = measured(here, a, work);
-    double share = of->most[a] * (double)bounds.distinct / of->present[a];
+    double score = bounds.loss;
     /* De Capitani di Vimercati et al. 2023, equation 1. */
-    work->score[a] = of->kind[a] == MO_INTERVAL ? bounds.loss : share;
+    if (of->kind[a] != MO_INTERVAL) score = of->most[a] * (double)bounds.distinct / of->present[a];
+    first = led_by(first, a, score, bounds.distinct, bounds.distinct > 1);
+    work->score[a] = score;
     work->best[a].attribute = bounds.distinct > 1 ? a : -1;
     work->known[a] = PROMISED;
     work->distinct[a] = bounds.distinct;
     work->lacks[a] = bounds.distinct > 1 && bounds.low == 0;
     loss += bounds.loss;
   }
+  *best = first.attribute;
   return loss;
 }
 
@@ -155,7 +178,8 @@ static double rate_widths(node here, workspace *work) {
  *
  * Returns the loss per row of the node. */
 double rate_attributes(node here, int64_t greedy, int groups, workspace *work) {
-  return by_gain(greedy) ? rate_gains(here, greedy, groups, work) : rate_widths(here, work);
+  int32_t best;
+  return by_gain(greedy) ? rate_gains(here, greedy, groups, work) : rate_widths(here, &best, work);
 }
 
 /* tally of an attribute whose rows count_few counted; find_present knows its codes. */
@@ -199,19 +223,10 @@ static void find_median_cut(node here, int32_t a, workspace *work) {
 /* The attribute of the best score that has a cut, -1: there is none. Of equal scores the one of
  * more distinct codes wins. */
 int32_t best_attribute(const workspace *work) {
-  int32_t best = -1;
-  int64_t most = 0;
-  double highest = 0.0;
-  for (int32_t a = 0; a < work->layout->attributes; a++) {
-    double score = work->score[a];
-    int64_t distinct = work->distinct[a];
-    int better = (score > highest) | ((score == highest) & (distinct > most)) | (best < 0);
-    better &= work->best[a].attribute >= 0;
-    best = better ? a : best;
-    most = better ? distinct : most;
-    highest = better ? score : highest;
-  }
-  return best;
+  leader first = NONE;
+  for (int32_t a = 0; a < work->layout->attributes; a++)
+    first = led_by(first, a, work->score[a], work->distinct[a], work->best[a].attribute >= 0);
+  return first.attribute;
 }
 
 /* Writes the best ordered cut of attribute a that satisfies every criterion to work->best. */
@@ -235,17 +250,22 @@ static void find_valid_cut(node here, int32_t a, int64_t greedy, workspace *work
  * an attribute breaks a criterion, its best ordered cut that satisfies all takes its place; a
  * node is final only when no attribute has a valid cut. */
 cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *work) {
-  *loss = rate_attributes(here, greedy, groups, work);
-  for (int32_t a = 0; a < work->layout->attributes && greedy != MO_BALANCED; a++)
-    if (work->lacks[a] && can_split_missing(here, a, work)) return (cut){a, 0, 0};
-  for (;;) {
-    int32_t a = best_attribute(work);
-    if (a < 0 || stopped()) return (cut){-1, 0, 0};
+  int32_t a = -1;
+  *loss = by_gain(greedy) ? rate_gains(here, greedy, groups, work) : rate_widths(here, &a, work);
+  for (int32_t m = 0; m < work->layout->attributes && greedy != MO_BALANCED; m++)
+    if (work->lacks[m] && can_split_missing(here, m, work)) return (cut){m, 0, 0};
+  if (by_gain(greedy)) a = best_attribute(work);
+  while (a >= 0) {
+    double score = work->score[a];
     if (work->known[a] == PROMISED) find_median_cut(here, a, work);
     else if (work->known[a] == VALID || cut_satisfies(here, work->best[a], work))
       return work->best[a];
+    else if (stopped()) break;
     else find_valid_cut(here, a, greedy, work);
+    /* With a cut and the same score it is the best one still. */
+    if (work->best[a].attribute < 0 || work->score[a] != score) a = best_attribute(work);
   }
+  return (cut){-1, 0, 0};
 }
 
 /* Whether the missing values of an attribute can have classes of their own. */

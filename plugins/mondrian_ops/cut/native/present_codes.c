@@ -54,6 +54,7 @@ ALWAYS_INLINE void look_up_few(node here, int32_t first, size_t stride, uint64_t
   bytes low = load(LOW), high = load(HIGH);
   const unsigned char *record = here.rows + first;
   bytes codes = load(record), found_low = look_up(low, codes), found_high = look_up(high, codes);
+#pragma GCC unroll 4
   for (int64_t i = 1; i < here.count; i++) {
     codes = load(record += stride);
     found_low = either(found_low, look_up(low, codes));

@@ -82,6 +82,11 @@ static void note_higher(const double *step, int64_t codes, int32_t *higher) {
 /* Writes a column of codes, of so many bytes each, into records. */
 static void pack_column(const unsigned char *codes, int64_t bytes, int64_t count,
                         unsigned char *record, field at, size_t stride) {
+  if (bytes == 1 && at.bytes == 1) {
+    record += at.offset;
+    for (int64_t i = 0; i < count; i++, record += stride) *record = codes[i];
+    return;
+  }
   for (int64_t i = 0; i < count; i++, record += stride)
     write_code(record, at, read_code(codes + i * bytes, 0, (int)bytes));
 }
