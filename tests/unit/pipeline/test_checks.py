@@ -87,6 +87,58 @@ def test_columns_that_arrow_keeps_for_itself_are_refused_where_they_are_publishe
     checks.check_columns(a_job(), with_columns(names))
 
 
+def test_a_column_of_a_type_of_others_is_no_quasi_identifier():
+    names = {b"ARROW:extension:name": b"arrow.json"}, {b"ARROW:extension:name": b"arrow.uuid"}
+    source = with_columns(["age", "id", "note"])
+    source.declared = pa.schema(
+        [
+            pa.field("age", pa.string(), metadata=names[0]),
+            pa.field("id", pa.binary(16), metadata=names[1]),
+            pa.field("note", pa.string()),
+        ]
+    )
+    checks.check_columns(a_job(quasi_identifiers=["age", "note"]), source)
+    with pytest.raises(
+        JobError, match=r"^quasi_identifiers: column 'id' of type arrow.uuid cannot"
+    ):
+        checks.check_columns(a_job(quasi_identifiers=["note", "id"]), source)
+
+
+def test_a_type_of_a_column_that_is_not_there_is_refused():
+    checks.check_columns(a_job(types={"age": "text"}), with_columns(["age"]))
+    with pytest.raises(JobError, match=r"^types: the input has no column 'agee' .*'age'.+; remove"):
+        checks.check_columns(a_job(types={"age": "text", "agee": "text"}), with_columns(["age"]))
+
+
+FOLLOWED = {
+    "input": "in/2025-01-01", "output": "out/2025-01-01", "k": 3, "l": 2, "sensitive": ["ill"],
+    "entity_id": "who", "series": {"kind": "snapshots", "protect": "intersection"},
+}  # fmt: skip
+
+
+def test_a_series_that_follows_persons_publishes_no_column_beside():
+    """Neither raw, nor one that would be taken for the number of rows that are made up."""
+    names = ["age", "ill", "who", "counterfeits"]
+    makes_up = {**FOLLOWED["series"], "unmatched": "counterfeit"}
+    taken = {"quasi_identifiers": ["age", "counterfeits"]}
+    checks.check_columns(a_job(**FOLLOWED), with_columns(names))
+    checks.check_columns(a_job(**FOLLOWED | taken), with_columns(names))
+    checks.check_columns(a_job(**FOLLOWED | {"series": makes_up}), with_columns(names))
+    with pytest.raises(JobError, match=r"^series\.unmatched: .*rename the quasi-identifier"):
+        checks.check_columns(a_job(**FOLLOWED | taken | {"series": makes_up}), with_columns(names))
+    with pytest.raises(JobError, match=r"^series\.protect: .* leave 'counterfeits' out"):
+        checks.check_columns(a_job(**FOLLOWED, unlisted="publish"), with_columns(names))
+
+
+def test_an_input_may_be_empty_unless_it_may_not(tmp_path):
+    (tmp_path / "in.csv").write_text("age\n")
+    job = Job.from_dict({"k": 3, "quasi_identifiers": ["age"], "input": str(tmp_path / "in.csv"),
+                         "output": str(tmp_path / "out")})  # fmt: skip
+    assert checks.open_input(job).schema.names == ["age"]
+    with pytest.raises(InputError, match="no rows"):
+        checks.open_input(job, may_be_empty=False)
+
+
 def test_the_roles_of_columns_are_told():
     job = a_job(identifiers=["name"], sensitive=["illness"])
     assert checks.column_roles(job, ["age", "name", "illness", "row"], ["place"]) == {

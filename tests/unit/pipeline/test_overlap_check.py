@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mondrian_ops import catalogue, publish
 from mondrian_ops.catalogue import secret_key
-from mondrian_ops.errors import PrivacyError, StorageError
+from mondrian_ops.errors import JobError, PrivacyError, StorageError
+from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import overlap_check
 from people_runs import PeopleRun, publications
 
@@ -293,3 +296,31 @@ def test_an_intention_names_its_output_wherever_it_is_looked_at_from(case, monke
         intention = own.intend()
         assert intention.output == f"{case.here}/{name}"
         assert intention.work.startswith(f"{case.here}/.{name}.")
+
+
+@pytest.mark.parametrize(
+    ("by_policy", "keys", "columns"),
+    [
+        ((), {}, ["age", "name", "zip"]),
+        ((), {"identifiers": ["zip", "name"]}, ["name", "zip"]),
+        ((), {"identifiers": ["name"], "entity_id": "zip"}, ["zip"]),
+        (("ZIP", "Name"), {"identifiers": ["zip", "name"]}, ["name", "zip"]),
+    ],
+)
+def test_a_policy_the_entity_the_identifiers_or_all_columns_tell_people_apart(
+    monkeypatch, by_policy, keys, columns
+):
+    required = SimpleNamespace(people_by=by_policy)
+    monkeypatch.setattr(overlap_check.publish, "required", lambda _job: required)
+    job = Job.from_dict({"k": 2, "quasi_identifiers": ["age"], **keys}, paths_required=False)
+    schema = pa.schema({"age": pa.int64(), "name": pa.string(), "zip": pa.string()})
+    assert overlap_check._telling_apart(job, schema) == columns
+    without = pa.schema({name: pa.list_(pa.int8()) for name in schema.names})
+    remedy = "an administrator name others" if by_policy else "list one that has under identifiers"
+    with pytest.raises(JobError, match=f"none of these columns has text.*{remedy}"):
+        overlap_check._telling_apart(job, without)
+
+
+def test_without_a_key_nobody_is_sketched():
+    """Neither the rows nor the working files are read."""
+    overlap_check.sketch(None, None, None)

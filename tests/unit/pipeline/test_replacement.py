@@ -212,6 +212,14 @@ def test_options_of_a_criterion_that_make_no_sense_in_a_report_promise_more(befo
     assert found == ["beta_likeness has other options, which promise less"] * is_weaker
 
 
+def test_a_criterion_that_is_asked_for_no_longer_was_promised():
+    with added():
+        standing = report_of(a_job(beta_likeness={"beta": 2}), criteria=[{"key": "beta_likeness"}])
+        assert weaknesses(a_job(), standing) == ["beta_likeness is not set, and was"]
+        for damaged in ([{"key": 7}], [7], "beta_likeness", None):
+            assert weaknesses(a_job(), {**standing, "criteria": damaged}) == []
+
+
 @pytest.mark.parametrize(("risk", "is_weaker"), [(2, False), (1, True), (3, True)])
 def test_a_criterion_promises_as_much_only_by_the_same_options(risk, is_weaker):
     with added({"given": "added_criteria:Given"}):

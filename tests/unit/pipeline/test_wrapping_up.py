@@ -20,6 +20,7 @@ from mondrian_ops import report as reports
 from mondrian_ops.catalogue import publication
 from mondrian_ops.engines.run import Run
 from mondrian_ops.errors import ApprovalError, InputError, PrivacyError, StorageError
+from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline import Approval
 from mondrian_ops.verify import requirements
 from people_runs import publications
@@ -88,13 +89,10 @@ def test_the_report_is_that_of_the_parts(tmp_path):
     wrapping.summaries = [  # counted anew
         replace(each, equivalence_classes=-1, DP=-1) for each in wrapping.summaries
     ]
-    seen = []
-    report = pipeline.wrap_up(
-        wrapping.job,
-        work=wrapping.work.root,
-        summaries=list(reversed(wrapping.summaries)),
-        progress=lambda *step: seen.append(step),
-    )
+    seen, phases = [], Phases()
+    keys = {"work": wrapping.work.root, "summaries": wrapping.summaries[::-1], "phases": phases}
+    report = pipeline.wrap_up(wrapping.job, **keys, progress=lambda *step: seen.append(step))
+    assert {"recount", "report", "publish"} <= phases.costs().keys()
     assert seen == [("wrap_up", 1, 2), ("wrap_up", 2, 2)]
     assert [each["id"] for each in report["fragments"]] == [0, 1]
     assert [each["equivalence_classes"] for each in report["fragments"]] == [4, 4]

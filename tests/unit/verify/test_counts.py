@@ -25,7 +25,6 @@ from mondrian_ops.verify import requirements
 from mondrian_ops.verify.counts import ClassCounts, Figures
 from mondrian_ops.verify.criteria import criteria_of
 from mondrian_ops.verify.criteria.base import present
-from mondrian_ops.verify.labels import labels_of_job
 from mondrian_ops.verify.requirements import (
     ReleaseCounter,
     check,
@@ -75,26 +74,6 @@ def test_the_work_of_distinct_sensitive_values_grows_as_their_number(monkeypatch
     assert len(all_classes(counter.result()).sensitive["s"].totals) == batches * rows + 1
     # A table anew for each batch would take 32 times as many values as there are.
     assert sum(made) <= 6 * batches * rows + batches * 10
-
-
-def test_the_figures_of_a_few_classes():
-    counter = ReleaseCounter(["q"], ["s"], ["name"])
-    assert counter.columns == {"q", "s", "name"}
-    counter.add(pa.table({"q": list("abbcc"), "s": list("xxyyy")}))
-    count = counter.result()
-    assert (count.rows, count.classes, count.dp) == (5, 3, 1 + 4 + 4)
-    assert [tuple(each) for each in count.histogram] == [(1, 1), (2, 2)]
-    assert (count.prosecutor_max, count.prosecutor_avg, count.c_avg(2)) == (1.0, 0.6, 5 / 3 / 2)
-
-
-def test_rows_that_are_made_up_lose_nothing():
-    domain = pa.array([1, 2, 3])
-    labels = labels_of_job(a_job(), {"q": domain.type}, {"q": domain}, {}, {}, [])
-    counter = ReleaseCounter(["q"], ["s"], with_persons=True, with_counterfeits=True, labels=labels)
-    part = pa.table({"q": ["*"] * 4, "s": ["x", None, "x", None]})
-    counted = counter.add(part, persons=pa.chunked_array([["a", "b", None, "c"]]))
-    assert counted.losses["q"]["rows_star"] == 3
-    assert all_classes(counter.result()).persons.tolist() == [3]
 
 
 def test_the_figures_of_nothing():

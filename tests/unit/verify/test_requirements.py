@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +23,7 @@ from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.verify import counts as release_count
-from mondrian_ops.verify.requirements import (
-    ReleaseCounter,
-    Requirement,
-    check,
-    counter_of,
-    no_unions_in,
-    published_columns,
-)
+from mondrian_ops.verify.requirements import ReleaseCounter, check, counter_of, published_columns
 
 COUNTRIES = Hierarchy.from_rows(
     [
@@ -60,56 +52,6 @@ def count_of(*parts: pa.Table, job: Job):
 def verdict_of(*parts: pa.Table, hierarchies=None, **options):
     job = a_job(**options)
     return check(count_of(*parts, job=job), job, hierarchies)
-
-
-# requirements of some classes, and of others
-
-
-def requirement(achieved, failing=1, row=0, at_most=False) -> Requirement:
-    return Requirement("t" if at_most else "k", "it", 2, at_most, failing, achieved, 9, row)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "worst"),
-    [
-        (requirement(3), requirement(2), 1),
-        (requirement(0.3, at_most=True), requirement(0.2, at_most=True), 0),
-        (requirement(0.3, at_most=True), requirement(0.4, at_most=True), 1),
-        (requirement(-1.0), requirement(math.nan), 1),
-        (requirement(math.nan, row=5), requirement(math.nan, row=4), 1),
-        (requirement(2, row=3), requirement(2, row=7), 0),
-    ],
-)
-def test_of_two_sets_of_classes_the_worst_is_named_and_all_that_fail_are_counted(one, other, worst):
-    named = (one, other)[worst]._replace(failing=2)
-    for joined in (one.joined(other), other.joined(one)):
-        assert str(joined) == str(named)  # as nan is not equal to itself
-
-
-@pytest.mark.parametrize("achieved", [2.5, math.nan])
-def test_a_requirement_comes_back_from_json(achieved):
-    given = requirement(achieved)
-    assert str(Requirement.from_json(given.to_json())) == str(given)
-    assert given.to_json()[5] == (None if math.isnan(achieved) else achieved)
-
-
-def test_intervals_that_are_no_unions_of_cells_are_counted_as_texts_and_as_bounds():
-    boundaries = {
-        "night": 3,
-        "columns": {
-            "age": {"values": [10, 20], "closed": False},
-            "pay": {"values": [500], "closed": False},
-        },
-    }
-    fine = {"age": ["[10, 20)", "*"], "pay_min": ["500", None], "pay_max": [None, "500"]}
-    wrong = {"age": ["[10, 19)", "[11, 20)"], "pay_min": ["400", None], "pay_max": [None, "500"]}
-    for published, numbers in ((fine, {}), (wrong, {"age": 2, "pay": 1})):
-        arrays = {name: pa.array(texts) for name, texts in published.items()}
-        assert no_unions_in(SimpleNamespace(published=arrays), boundaries) == [
-            f"boundaries of the series: {count} distinct value(s) of column {name!r} do not begin "
-            "and end at those fitted in night 3"
-            for name, count in numbers.items()
-        ]
 
 
 # counting, against a Counter over tuples
