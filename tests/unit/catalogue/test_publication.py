@@ -195,3 +195,16 @@ def test_a_backup_that_is_restored_during_the_publication_gets_the_release_again
         with catalogue.current().writing() as connection:
             connection.execute(table.delete())
     assert published() == [True]
+
+
+def test_a_publication_is_confirmed_in_its_own_scope_only(run):
+    """The token is that of the attempt, which may publish in several."""
+    run.intend()
+    with catalogue.current().writing() as connection:
+        files = {"token": run.work.token, "work": run.work.root, "output": run.output}
+        publication.intend(connection, "b", **files, time="2025-01-01")
+    publication.confirm(catalogue.current(), "a", run.work.token)
+    assert published() == [True, False]
+    with catalogue.current().reading() as connection:
+        assert [each.scope for each in publication.pending(connection, "b")] == ["b"]
+    assert pending() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ill_people import JOB, ROWS, people
-from mondrian_ops import anonymize, pipeline, publish
+from mondrian_ops import anonymize, pipeline, publish, series
 from mondrian_ops.errors import InputError
 from mondrian_ops.job.job import Job
 
@@ -103,3 +104,55 @@ def test_columns_that_are_not_counted_are_not_read(tmp_path, monkeypatch):
     verdict = pipeline.verify(Job.from_dict(job, paths_required=False), str(tmp_path))
     assert names == [["age", "diagnosis"]]
     assert any("note" in failure for failure in verdict["failures"])  # its name is read
+
+
+IN_SERIES = {"input": "in/2025-01-01", "output": "out/2025-01-01", "series": {}}
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_intervals_are_compared_with_the_boundaries_of_a_series_that_shares_them(
+    release, monkeypatch, fitted
+):
+    columns = {"age": {"values": list(range(8)), "closed": True}}
+    known = {"night": 3, "columns": columns} if fitted else None
+    asked = []
+    monkeypatch.setattr(series, "boundaries_of", lambda output: asked.append(output) or known)
+    shares = IN_SERIES | {"series": {"boundaries": "stable"}}
+    verdict = verified(release, **shares)
+    assert asked == [str(release)]
+    assert ("boundaries of the series, fitted in night 3" in verdict["checked"]) is fitted
+    assert [note[:37] for note in verdict["notes"]] == ["the catalogue does not know this rele"] * (
+        not fitted
+    )
+    columns["age"]["values"].pop()  # no cell begins there, so 6 goes on without end
+    assert verified(release, **shares)["passed"] is not fitted
+    assert verified(release, **IN_SERIES)["notes"] == []
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("report", "number"),
+    [
+        (None, None),
+        ({"series": {"people": {"counterfeits": 3}}}, 3),
+        ({"series": {"people": {}}}, 0),
+        ({"series": {"people": {"counterfeits": "many"}}}, 0),
+        ({"series": None}, 0),
+        ({}, 0),
+    ],
+)
+def test_rows_that_are_made_up_are_those_of_the_report(release, monkeypatch, report, number):
+    given = []
+
+    def without(job, output, verdict, counterfeits):
+        given.append((output, counterfeits))
+        return replace(verdict, passed=False, failures=("it has too many",))
+
+    monkeypatch.setattr(publish, "report_of", lambda _: report)
+    monkeypatch.setattr(series, "without_counterfeits", without)
+    verdict = verified(release)
+    assert (verdict["passed"], verdict["failures"]) == (False, ["it has too many"])
+    makes_up = {"protect": "intersection", "unmatched": "counterfeit", "kind": "snapshots"}
+    verified(release, **IN_SERIES | {"series": makes_up}, entity_id="person", l=2,
+             sensitive=["ill"])  # fmt: skip
+    assert given == [(str(release), number or 0), (str(release), number)]
