@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.in_process import InProcessEngine
+from kept_folder import KeptFolder
 from mondrian_ops import pipeline, publish
 from mondrian_ops.errors import PrivacyError, StorageError
 from mondrian_ops.pipeline.approval import Approval
@@ -71,6 +72,24 @@ def village(tmp_path: Path) -> Village:
     return Village(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def kept_village(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    def make(folder: Path) -> None:
+        village = Village(folder)
+        for day in range(2):
+            village.run(village.drop(day))
+
+    return KeptFolder(tmp_path_factory.mktemp("village"), make)
+
+
+@pytest.fixture
+def after_two(kept_village: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Village:
+    """The village after two nights, of which the second has counterfeits."""
+    village = Village(kept_village.brought_back(monkeypatch))
+    village.drops = [village.drop(day) for day in range(2)]
+    return village
+
+
 def beside(release: str) -> dict[tuple[Any, ...], int]:
     """How many counterfeits each class has, as anybody reads it."""
     table = pq.read_table(f"{release}/_counterfeits.parquet")
@@ -102,23 +121,19 @@ def test_rows_are_made_up_and_counted_and_nobody_falls_below(village: Village) -
     assert verdict["passed"], verdict
 
 
-def test_persons_are_counted_from_the_release_and_the_file_beside_it(village: Village) -> None:
-    for day in range(2):
-        village.run(village.drop(day))
-    output = str(village.job(1).output)
+def test_persons_are_counted_from_the_release_and_the_file_beside_it(after_two: Village) -> None:
+    output = str(after_two.job(1).output)
     made_up = beside(output)
-    sizes = {label: values.total() for label, values in classes_of(village.release(1)).items()}
-    assert sum(sizes.values()) - sum(made_up.values()) == village.there[1].sum()
+    sizes = {label: values.total() for label, values in classes_of(after_two.release(1)).items()}
+    assert sum(sizes.values()) - sum(made_up.values()) == after_two.there[1].sum()
     assert min(size - made_up.get(label, 0) for label, size in sizes.items()) >= K
-    assert pipeline.verify(village.job(1), output)["passed"]
+    assert pipeline.verify(after_two.job(1), output)["passed"]
 
 
-def test_whoever_knows_how_many_rows_are_made_up_cannot_tell_which(village: Village) -> None:
+def test_whoever_knows_how_many_rows_are_made_up_cannot_tell_which(after_two: Village) -> None:
     """A value is made up that nobody in the class has: it must not be the only one that fits."""
-    for day in range(2):
-        village.run(village.drop(day))
-    classes = classes_of(village.release(1))
-    for label, count in beside(str(village.job(1).output)).items():
+    classes = classes_of(after_two.release(1))
+    for label, count in beside(str(after_two.job(1).output)).items():
         values = classes[label]
         possible = [
             {*chosen}
@@ -144,12 +159,10 @@ def test_counterfeits_are_spelled_as_the_rows_of_people_are(village: Village) ->
     assert "cold " not in spelled
 
 
-def test_the_order_of_rows_does_not_tell_which_are_made_up(village: Village) -> None:
-    village.run(village.drop(0))
-    village.run(village.drop(1))
-    rows = village.release(1).to_pylist()
+def test_the_order_of_rows_does_not_tell_which_are_made_up(after_two: Village) -> None:
+    rows = after_two.release(1).to_pylist()
     places = set()
-    for label in beside(str(village.job(1).output)):
+    for label in beside(str(after_two.job(1).output)):
         values = [row["diagnosis"] for row in rows if (row["age"], row["zip"]) == label]
         places.add(values.index("cold"))
     assert len(places) > 2
@@ -221,48 +234,42 @@ def drop_a_counterfeit(part: pa.Table) -> pa.Table:
     return part.take(pa.array(np.delete(np.arange(len(part)), at)))
 
 
-def test_a_counterfeit_taken_from_a_release_is_found_from_outside(village: Village) -> None:
-    for day in range(2):
-        village.run(village.drop(day))
-    (path,) = Path(str(village.job(1).output)).glob("part-*")
+def test_a_counterfeit_taken_from_a_release_is_found_from_outside(after_two: Village) -> None:
+    (path,) = Path(str(after_two.job(1).output)).glob("part-*")
     pq.write_table(drop_a_counterfeit(pq.read_table(path)), path)
-    verdict = pipeline.verify_series(village.job(0), str(village.job(0).output))
+    verdict = pipeline.verify_series(after_two.job(0), str(after_two.job(0).output))
     assert not verdict["passed"]
-    persons = village.there[1].sum()
+    persons = after_two.there[1].sum()
     problem = f"has {persons - 1} rows of persons, but {persons} were"
     assert any(problem in each for each in verdict["failures"])
 
 
 @pytest.mark.servers
-def test_a_file_of_counterfeits_of_other_classes_fails_the_check(village: Village) -> None:
-    for day in range(2):
-        village.run(village.drop(day))
-    output = str(village.job(1).output)
+def test_a_file_of_counterfeits_of_other_classes_fails_the_check(after_two: Village) -> None:
+    output = str(after_two.job(1).output)
     path = f"{output}/_counterfeits.parquet"
     table = pq.read_table(path)
     ages = ["91", *table["age"].to_pylist()[1:]]
     pq.write_table(table.set_column(0, "age", pa.array(ages)), path)
-    (failure,) = pipeline.verify(village.job(1), output)["failures"]
+    (failure,) = pipeline.verify(after_two.job(1), output)["failures"]
     assert "1 class(es) are not in the release" in failure
     counts = [4, *table["counterfeits"].to_pylist()[1:]]
     pq.write_table(table.set_column(2, "counterfeits", pa.array(counts)), path)
-    _, failure = pipeline.verify(village.job(1), output)["failures"]
+    _, failure = pipeline.verify(after_two.job(1), output)["failures"]
     assert re.match(r"1 of \d+ classes have fewer than k = 5 rows that are not", failure)
     Path(path).unlink()
-    (failure,) = pipeline.verify(village.job(1), output)["failures"]
+    (failure,) = pipeline.verify(after_two.job(1), output)["failures"]
     assert "_counterfeits.parquet: is missing" in failure
 
 
 @pytest.mark.parametrize("unmatched", one_in(2, ["suppress", "counterfeit"]))
 def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
-    village: Village, unmatched: str
+    after_two: Village, unmatched: str
 ) -> None:
-    for day in range(2):
-        village.run(village.drop(day))
-    village.series["unmatched"] = unmatched
-    usual, output = str(village.job(0).output), str(village.job(1).output)
+    after_two.series["unmatched"] = unmatched
+    usual, output = str(after_two.job(0).output), str(after_two.job(1).output)
     path = Path(f"{output}/_counterfeits.parquet")
-    verdict = pipeline.verify(village.job(1), output)
+    verdict = pipeline.verify(after_two.job(1), output)
     assert verdict["passed"]
     assert f"k = 5 without {PLACES} counterfeits in {PLACES} classes" in verdict["checked"]
     table = pq.read_table(path)
@@ -273,9 +280,9 @@ def test_a_check_asks_the_release_for_counterfeits_and_not_the_job(
     ):
         changed = table.slice(0, len(counts)).drop_columns(["counterfeits"])
         pq.write_table(changed.append_column("counterfeits", pa.array(counts, pa.int64())), path)
-        failures = pipeline.verify(village.job(1), output)["failures"]
+        failures = pipeline.verify(after_two.job(1), output)["failures"]
         assert any(problem in failure for failure in failures)
     path.unlink()
-    assert "is missing" in str(pipeline.verify(village.job(1), output)["failures"])
+    assert "is missing" in str(pipeline.verify(after_two.job(1), output)["failures"])
     Path(f"{usual}/_counterfeits.parquet").unlink()  # as of a night that made none up
-    assert pipeline.verify(village.job(0), usual)["passed"]
+    assert pipeline.verify(after_two.job(0), usual)["passed"]

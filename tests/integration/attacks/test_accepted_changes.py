@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kept_folder import KeptFolder
 from mondrian_ops import pipeline, publish
 from mondrian_ops.errors import JobError, PrivacyError
 from mondrian_ops.pipeline import contract
@@ -58,13 +59,20 @@ class Nights:
         return found
 
 
+@pytest.fixture(scope="module")
+def kept_nights(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    def make(folder: Path) -> None:
+        made = Nights(folder)
+        made.night(1, {"age": AGES})
+        contract.accept(made.refused(2, {"age": TEXTS}), "steward", output=made.output(2))
+
+    return KeptFolder(tmp_path_factory.mktemp("nights"), make)
+
+
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
+def nights(kept_nights: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Nights:
     """One night is released, and a steward has accepted that ages are texts."""
-    made = Nights(tmp_path)
-    made.night(1, {"age": AGES})
-    contract.accept(made.refused(2, {"age": TEXTS}), "steward", output=made.output(2))
-    return made
+    return Nights(kept_nights.brought_back(monkeypatch))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tiers import in_soak, one_here
 ILLS = 16
 
 
-def visits(people: int = 1500, each: int = 5, seed: int = 0) -> pa.Table:
+def visits(people: int = 600, each: int = 5, seed: int = 0) -> pa.Table:
     """Visits of people; common diagnoses are those that most people have at some time."""
     random = np.random.default_rng(seed)
     person = np.repeat(np.arange(people), each)
@@ -153,7 +153,7 @@ def test_people_who_all_share_a_value_are_refused():
 # Numbers and dates, whose values count as similar within a width
 
 
-def wages(people: int = 4000, seed: int = 0) -> pa.Table:
+def wages(people: int = 2200, seed: int = 0) -> pa.Table:
     """Wages of people, some of whom have many like ones, and a far lower one once or twice.
 
     By rows a class may then be spread, although most of its persons were paid the low wage.

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kept_folder import KeptFolder
 from mondrian_ops import catalogue, pipeline
 from mondrian_ops import publish as publishing
 from mondrian_ops.catalogue import contracts, publication
@@ -72,20 +73,30 @@ class Dataset:
         contract.accept(change, by, output=self.output(1))
 
 
+SERIES: dict[str, Any] = {"unlisted": "publish", "schema": None, "series": {}}
+ALONE: dict[str, Any] = {"unlisted": "publish"}
+
+
+@pytest.fixture(scope="module")
+def kept_series(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("series"), lambda at: Dataset(at, **SERIES).night(1))
+
+
+@pytest.fixture(scope="module")
+def kept_drops(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("drops"), lambda at: Dataset(at, **ALONE).night(1))
+
+
 @pytest.fixture
-def dataset(tmp_path: Path) -> Dataset:
+def dataset(kept_series: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A series with one release; unlisted columns are published."""
-    made = Dataset(tmp_path, unlisted="publish", schema=None, series={})
-    made.night(1)
-    return made
+    return Dataset(kept_series.brought_back(monkeypatch), **SERIES)
 
 
 @pytest.fixture
-def drops(tmp_path: Path) -> Dataset:
+def drops(kept_drops: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """The same outside a series, as the nightly DAG has it."""
-    made = Dataset(tmp_path, unlisted="publish")
-    made.night(1)
-    return made
+    return Dataset(kept_drops.brought_back(monkeypatch), **ALONE)
 
 
 SSN = range(100, 110)
