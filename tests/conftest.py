@@ -1,6 +1,6 @@
 """Before any test imports Airflow: give it a home of its own, far from the user's.
 
-Then what is run, in which order, and by which process.
+Then what is run, in which order, and by which process. `calm_threads` is imported before numpy.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import calm_threads  # noqa: F401
 from groups import imports_airflow, in_order, leaves_airflow_out, tier_of
 from hypothesis_profiles import register_profiles
 from mondrian_ops import catalogue
