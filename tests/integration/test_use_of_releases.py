@@ -93,3 +93,18 @@ def test_model_of_a_release_is_tested_on_raw_rows(people: pd.DataFrame) -> None:
 def test_limit_on_the_error_of_counts(people: pd.DataFrame) -> None:
     with pytest.raises(PrivacyError, match="max_query_error: the median error of random counts"):
         anonymize(people, a_job(k=200, max_query_error=0.01))
+
+
+def test_the_risk_before_is_that_of_the_raw_columns(
+    people: pd.DataFrame, source: dict[str, str]
+) -> None:
+    job = a_job(**source, partitioning={"fragments": 4}, sampling_fraction=0.1)
+    risk = run(Job.from_dict(job))["risk"]
+    columns = ["age", "weight", "town"]
+    alike = people.groupby(columns)["ill"].transform("size")
+    assert risk["before"]["unique"] == pytest.approx((alike == 1).mean())
+    assert risk["before"]["average"] == pytest.approx((1 / alike).mean())
+    assert risk["before"]["average"] > 5 * risk["prosecutor_avg"]
+    assert all(least >= 10 for least, _ in risk["rows_by_people"])
+    assert 80 < risk["k_map"] <= 100
+    assert risk["population_max"] < risk["prosecutor_max"] / 5

@@ -295,6 +295,14 @@ class JobOptions(WithCriteria):
         examples=(0.1,),
         form=APPROVAL,
     )
+    sampling_fraction: float | None = option(
+        None,
+        text="The share of its population that the dataset holds; the report then estimates the "
+        "risk for somebody who does not know who is in the data (k-map).",
+        **{**SHARE, "minimum": None, "above": 0},
+        unset="no estimate",
+        examples=(0.01,),
+    )
     max_query_error: float | None = option(
         None,
         title="Maximum error of counts",

@@ -20,21 +20,24 @@ import pyarrow as pa
 
 from mondrian_ops import publish
 from mondrian_ops.cut import planning
-from mondrian_ops.cut.anonymizer import Anonymizer
+from mondrian_ops.cut.anonymizer import Anonymizer, Released
 from mondrian_ops.data.profile import Profile, profiled_columns
 from mondrian_ops.engines.handover import Sample
 from mondrian_ops.engines.local import LocalEngine
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.engines.scan import Counting, SampledRows
 from mondrian_ops.engines.threads import at_once, in_threads, shared_rows
+from mondrian_ops.engines.use_samples import SAMPLED
 from mondrian_ops.errors import PrivacyError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.sections import Partitioning
 from mondrian_ops.progress import Progress
 from mondrian_ops.tables.batch_sizes import BATCH_ROWS
 from mondrian_ops.verify import requirements
+from mondrian_ops.verify.arrays import decoded
 from mondrian_ops.verify.counts import PartCount, ReleaseCount
 from mondrian_ops.verify.labels import labels_of_job
+from mondrian_ops.verify.use import columns_of_table, query_errors
 
 _PILOT = "pilot.arrow"
 _DRAWN = "drawn.json"
@@ -107,9 +110,13 @@ def measure(job: Job, work: str) -> dict[str, Any]:
     parts, counter = list[PartCount](), None
     merged = list(_merged(anonymizer, fragments))
     threads = at_once(max((rows.num_rows for rows in merged), default=0))
-    for released, *_ in in_threads(anonymizer.release, merged, threads):
-        counter = counter or requirements.counter_of(job, released.column_names, labels=labels)
-        parts.append(counter.add(released))
+    samples: list[tuple[pa.Table, pa.Table]] = []
+    most = -(-SAMPLED // max(1, len(merged)))
+    for rows, released in zip(merged, in_threads(anonymizer.release, merged, threads), strict=True):
+        table = released.table
+        counter = counter or requirements.counter_of(job, table.column_names, labels=labels)
+        parts.append(counter.add(table))
+        samples.append(_sampled(rows, released, most))
     if counter is None:
         raise PrivacyError(
             "the sampled fragments together do not meet the requirements; lower k or l, or raise t"
@@ -120,7 +127,21 @@ def measure(job: Job, work: str) -> dict[str, Any]:
         raise PrivacyError("the release would be refused: " + "; ".join(verdict.failures))
     share = len(fragments) / run.draft.plan.leaves
     figures = _figures(job, profile.rows, parts, count, verdict)
-    return figures | {"GCP_error": _standard_error(job, parts, share)}
+    raw, shown = (pa.concat_tables(each) for each in zip(*samples, strict=True))
+    errors = query_errors(list(columns_of_table(labels, raw, shown).values()), job.k)
+    return figures | {
+        "GCP_error": _standard_error(job, parts, share),
+        "query_error": None if errors is None else errors.median,
+    }
+
+
+def _sampled(rows: pa.Table, released: Released, most: int) -> tuple[pa.Table, pa.Table]:
+    """Up to ``most`` of the rows, as they came and as they are published."""
+    names = [name for name in released.table.column_names if name in rows.column_names]
+    by_row = np.argsort(released.order)  # rows are published in random order
+    drawn = pa.array(by_row[planning.chosen_rows(len(by_row), most, 0)])
+    raw = rows.take(pa.array(released.order).take(drawn))
+    return raw, pa.table({name: decoded(released.table[name].take(drawn)) for name in names})
 
 
 def _lenient(job: Job, size: Size) -> Job:

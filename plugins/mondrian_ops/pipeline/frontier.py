@@ -256,4 +256,5 @@ def _whole(job: Job, work: str, progress: Progress | None) -> dict[str, Any]:
         "GCP_error": None,
         "risk_max": report["risk"]["prosecutor_max"],
         "risk_avg": report["risk"]["prosecutor_avg"],
+        "query_error": (report.get("use", {}).get("query_error") or {}).get("median"),
     }

@@ -14,6 +14,7 @@ from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.document import Columns, Report
 from mondrian_ops.report.limits import limits_of
 from mondrian_ops.report.raw_columns import disclosures
+from mondrian_ops.report.risk import risks_beside
 from mondrian_ops.report.statements import published_raw
 from mondrian_ops.version import __version__
 
@@ -107,6 +108,8 @@ def build(run: RunFigures) -> Report:
     note = {"note": published_raw(roles), "columns": list(roles.raw)}
     split = run.partitioning.get("split_classes", 0)
     titles = [str(each["title"]) for each in run.criteria]
+    use = dict(run.use)
+    before = use.pop("before", None)
     report = {
         "outcome": None,  # of which `outcome.conclude` tells
         **({"published_raw": note} if roles.raw else {}),
@@ -130,10 +133,13 @@ def build(run: RunFigures) -> Report:
         **({} if persons is None else {"class_persons": [list(each[:2]) for each in persons]}),
         "metrics": _metrics(sizes, run.summaries, attributes, run.rows, k, _weights(run.job))
         | own.get("metrics", {}),
-        "risk": _risk(sizes) if persons is None else _risk_of_persons(persons),
+        "risk": {
+            **(_risk(sizes) if persons is None else _risk_of_persons(persons)),
+            **risks_beside(persons or sizes, k, before, run.job.get("sampling_fraction")),
+        },
         **({"levels": own["levels"]} if "levels" in own else {}),
         **({"recoding": how} if how else {}),
-        **({"use": dict(run.use)} if run.use else {}),
+        **({"use": use} if use else {}),
         "attributes": attributes,
         **({"sensitive": sensitive} if sensitive else {}),
         "fragments": [_fragment(summary) for summary in run.summaries],

@@ -16,6 +16,7 @@ from typing import Any
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.report.json_reading import as_object, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
+from mondrian_ops.report.risk import RiskBefore
 from mondrian_ops.report.use import Use
 from mondrian_ops.version import __version__
 
@@ -137,13 +138,22 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """The chance of picking the right row or, with ``entity_id``, person (docs/report.md)."""
+    """The chance of picking the right row or, with ``entity_id``, person (docs/report.md).
+
+    ``rows_by_people`` as of `RiskBefore`, after. ``k_map``, ``population_max``, ``population_avg``:
+    estimates for a population of which the dataset is a sample.
+    """
 
     prosecutor_max: float
     prosecutor_avg: float
     journalist_max: float | None = None
     marketer: float | None = None
     rows_at_most_risk: int | None = None
+    before: RiskBefore | None = None
+    rows_by_people: tuple[tuple[int, float], ...] | None = None
+    k_map: int | None = None
+    population_max: float | None = None
+    population_avg: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

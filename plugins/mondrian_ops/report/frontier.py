@@ -37,7 +37,7 @@ OF_CURVE = ("quasi_identifiers", "entity_id", "algorithm", "cut", "relaxed")
 _CSV = (
     "k", "l", "attainable", "achieved_k", "achieved_l", "rows", "measured_rows", "suppressed",
     "equivalence_classes", "NCP", "GCP", "GCP_error", "GCP_robust", "information_lost", "LM", "DP",
-    "C_avg", "risk_max", "risk_avg", "seconds", "reason",
+    "C_avg", "risk_max", "risk_avg", "query_error", "seconds", "reason",
 )  # fmt: skip
 
 
@@ -80,8 +80,9 @@ def _notes(frontier: Frontier) -> list[str]:
     return [
         basis,
         "Lost: 0 % is nothing, 100 % is every quasi-identifier of every row; robust: the same by "
-        "spans without extreme values; bits: compares columns of different kinds. Risk: the "
-        "chance of picking the right row for a person who is known to be in the data.",
+        "spans without extreme values; bits: compares columns of different kinds. Counts: the "
+        "median relative error of random counts. Risk: the chance of picking the right row for a "
+        "person who is known to be in the data.",
     ]
 
 
@@ -98,6 +99,7 @@ def _table(frontier: Frontier) -> Table:
         ("robust", lambda p: percent(p["GCP_robust"])),
         ("bits", lambda p: percent(p["information_lost"])),
         ("LM", lambda p: percent(p["LM"])),
+        ("counts", _error_of_counts),
         ("C_avg", lambda p: number(p["C_avg"])),
         ("DP", lambda p: number_format.size(p["DP"])),
         ("risk avg", lambda p: percent(p["risk_avg"])),
@@ -116,6 +118,11 @@ def _table(frontier: Frontier) -> Table:
 def _loss(point: Point) -> str:
     error = point["GCP_error"]
     return percent(point["GCP"]) + ("" if error is None else f" ± {100 * error:.1f}")
+
+
+def _error_of_counts(point: Point) -> str:
+    error = point.get("query_error")
+    return "–" if error is None else percent(error)
 
 
 def _attained(frontier: Frontier) -> list[Point]:

@@ -20,7 +20,7 @@ from mondrian_ops.report.charts import (
     ticks,
     treemap,
 )
-from mondrian_ops.report.document import Attribute, FragmentFigures, Report
+from mondrian_ops.report.document import Attribute, FragmentFigures, Report, Risk
 from mondrian_ops.report.number_format import number, percent, seconds, size
 from mondrian_ops.report.statements import guarantees
 
@@ -279,6 +279,9 @@ _RISKS = (
      "does not tell how many."),
     ("marketer", "Marketer", "The share of rows re-identified correctly by somebody who matches "
      "everybody."),
+    ("population_max", "Population, highest", "An estimate of the chance for a person of the "
+     "population, of which the data is a sample, in the smallest class."),
+    ("population_avg", "Population, average", "The same, averaged over all rows."),
 )  # fmt: skip
 
 
@@ -291,6 +294,7 @@ def _risk(report: Report) -> Section:
     lead += ", by the columns that the job names." if report.columns.raw else "."
     if risk.rows_at_most_risk is not None:
         lead += f" {number(risk.rows_at_most_risk)} rows are at the highest risk."
+    lead += _before(risk)
     rows, cells = [], []
     for name, meaning, share in measured:
         bar = stacked([(share / limit, "s0")])
@@ -301,6 +305,18 @@ def _risk(report: Report) -> Section:
         lead,
         _bars(rows, percent(limit, 0)),
         Table(("attacker", "what it means", "risk"), cells, 2),
+    )
+
+
+def _before(risk: Risk) -> str:
+    """What the raw quasi-identifiers would have told."""
+    before = risk.before
+    if before is None:
+        return ""
+    unique = "some" if before.unique is None else percent(before.unique)
+    return (
+        f" Before, {unique} of the rows were the only one with their values, and the average risk "
+        f"was {percent(before.average)}."
     )
 
 

@@ -93,6 +93,7 @@ class TestAllRows:
             assert point["equivalence_classes"] == report["equivalence_classes"]
             assert point["risk_max"] == report["risk"]["prosecutor_max"]
             assert point["risk_avg"] == report["risk"]["prosecutor_avg"]
+            assert point["query_error"] == report["use"]["query_error"]["median"]
             assert point["rows"] == report["rows"]["published"]
             assert point["suppressed"] == report["rows"]["suppressed"]
 

@@ -1,0 +1,71 @@
+"""Who can be told apart before a release, counted as pandas would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from mondrian_ops.data.raw_risk import people_like, raw_risk, rows_by_people
+
+DRAW = np.random.default_rng(3)
+ROWS = 40_000
+TABLE = pa.table(
+    {
+        "age": pa.array(DRAW.integers(18, 90, ROWS), mask=DRAW.random(ROWS) < 0.1),
+        "wide": pa.array(DRAW.integers(0, 3, ROWS) - 1),
+        "narrow": pa.array(DRAW.integers(0, 3, ROWS).astype(np.int8)),
+        "town": pa.array(DRAW.choice(["Rome", "Bari", "Lyon"], ROWS)).dictionary_encode(),
+        "born": pa.array(DRAW.integers(0, 30, ROWS).astype(np.int32)).cast(pa.date32()),
+        "height": pa.array(DRAW.choice([1.5, 1.75, 2.0], ROWS)),
+        "who": pa.array(DRAW.integers(0, 9000, ROWS)),
+    }
+)
+NAMES = [name for name in TABLE.column_names if name != "who"]
+
+
+@pytest.mark.parametrize("entity_id", [None, "who"])
+@pytest.mark.parametrize("names", [NAMES[:1], NAMES[:3], NAMES])
+def test_people_with_the_same_values_are_counted(names: list[str], entity_id: str | None) -> None:
+    sampled = np.sort(DRAW.choice(ROWS, 3000, replace=False))
+    found = people_like(TABLE, sampled, names, entity_id)
+    groups = TABLE.to_pandas().astype({"town": str}).groupby(names, dropna=False)["who"]
+    counted = groups.transform("size" if entity_id is None else "nunique").to_numpy()
+    assert found.tolist() == counted[sampled].tolist()
+
+
+def test_rows_in_several_pieces_and_none() -> None:
+    pieces = pa.concat_tables([TABLE[:7], TABLE[7:100]])
+    whole = people_like(TABLE[:100], np.arange(100), NAMES, None)
+    assert people_like(pieces, np.arange(100), NAMES, None).tolist() == whole.tolist()
+    assert not len(people_like(TABLE, np.zeros(0, np.int64), NAMES, None))
+
+
+def test_the_risk_is_told_of_k_rows_at_least() -> None:
+    people = np.repeat([1, 3, 12], [40, 30, 30])
+    risk = raw_risk(people, 5)
+    assert risk["unique"] == 0.4
+    assert risk["average"] == pytest.approx((40 + 30 / 3 + 30 / 12) / 100)
+    assert risk["rows_by_people"] == [[1, 0.4], [2, 0.3], [10, 0.3]]
+    few = raw_risk(np.repeat([1, 12], [3, 97]), 5)
+    assert few["unique"] is None
+    assert few["rows_by_people"] == [[1, 1.0]]
+    assert raw_risk(np.full(9, 7), 5)["unique"] == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ({1: 9, 2: 1, 3: 1, 70: 20}, [(1, 9), (2, 22)]),
+        ({1: 9, 60: 2}, [(1, 11)]),
+        ({1: 2, 60: 2}, []),
+        ({5: 5, 9: 5, 10: 5}, [(5, 10), (10, 5)]),
+    ],
+)
+def test_fewer_than_k_rows_join_others(
+    rows: dict[int, int], expected: list[tuple[int, int]]
+) -> None:
+    sizes = np.array([*rows]), np.array([*rows.values()])
+    assert rows_by_people(sizes, 5) == expected
+    assert pd.Series(dict(expected)).sum() in (0, sum(rows.values()))
