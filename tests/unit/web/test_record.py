@@ -144,7 +144,7 @@ CHANGES = {
     "clears by partition of any DAG": ("clear_dag_run_partitions", {"dag": None, "run": ""}),
     "backfills": ("create_backfill", {"run": None}),
     "changes many runs": ("bulk_dag_runs", {"dag": "~", "run": "~", "actions": ["a_run"]}),
-    "changes it when it begins": ("clear_dag_run", {"hours": 0}),
+    "changes many when it begins": ("create_backfill", {"run": None, "hours": 0}),
     "marks a task": ("patch_task_instance", {"method": "PATCH", "new_state": "success"}),
     "marks a group": ("patch_task_group_instances", {"method": "PATCH", "new_state": "failed"}),
     "marks the run": ("patch_dag_run", {"method": "PATCH", "state": "failed"}),
