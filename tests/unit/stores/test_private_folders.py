@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mondrian_ops.errors import StorageError
-from mondrian_ops.stores import private_folders
+from mondrian_ops.errors import JobError, StorageError
+from mondrian_ops.stores import access_policy, private_folders
+from mondrian_ops.stores.access_policy import AccessPolicy
 from mondrian_ops.stores.locations import WAITING
 
 
@@ -59,8 +60,9 @@ def test_files_are_made_moved_linked_and_removed_by_their_paths(folder: Path) ->
 
 
 def test_directories_are_made_listed_and_removed_by_their_paths(folder: Path) -> None:
-    inner = folder / "above" / "inner"
-    private_folders.make_private(str(inner))
+    inner = folder / "above" / "deeper" / "inner"
+    for name in ("other", "inner"):
+        private_folders.make_private(str(inner.with_name(name)))
     assert _mode(inner) == 0o700
     assert private_folders.is_own(str(inner))
     with pytest.raises(FileExistsError):
@@ -77,7 +79,35 @@ def test_directories_are_made_listed_and_removed_by_their_paths(folder: Path) ->
     os.close(handle)
     for _ in range(2):  # a missing one is no error
         private_folders.remove_tree(str(inner))
-        assert list(folder.iterdir()) == [folder / "above"]
+        assert list(inner.parent.iterdir()) == [inner.with_name("other")]
+
+
+def test_a_private_folder_is_removed_itself_and_only_where_jobs_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [WAITING, f".people.mondrian_ops-{'0' * 12}"]
+    assert [private_folders.is_work_name(name) for name in names] == [False, True]
+    for name in names:
+        (tmp_path / name / "deep").mkdir(parents=True)
+        elsewhere = AccessPolicy(outputs=(str(tmp_path / "elsewhere"),))
+        monkeypatch.setattr(access_policy, "_in_use", elsewhere)
+        with pytest.raises(JobError, match="outside the allowed locations"):
+            private_folders.remove_tree(str(tmp_path / name))
+        monkeypatch.setattr(access_policy, "_in_use", None)
+        private_folders.remove_tree(str(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_opened_name_takes_the_place_of_another(folder: Path) -> None:
+    (folder / "one").write_text("new")
+    (folder / "other").write_text("old")
+    with (
+        private_folders.entry(str(folder / "one")) as one,
+        private_folders.entry(str(folder / "other")) as other,
+    ):
+        one.rename(other)
+    assert [path.name for path in folder.iterdir()] == ["other"]
+    assert (folder / "other").read_text() == "new"
 
 
 def test_a_link_is_followed_only_where_nothing_is_private(folder: Path, tmp_path: Path) -> None:
@@ -93,7 +123,9 @@ def test_errors_about_private_files_are_told_as_logs_may_show_them(tmp_path: Pat
     series.mkdir(parents=True)
     with pytest.raises(FileNotFoundError) as caught:
         private_folders.remove(str(series / "missing"))
-    assert series.name not in str(caught.value)
+    assert str(caught.value) == (
+        f"[Errno 2] No such file or directory: '{tmp_path}/{WAITING}/…/missing'"
+    )
     with pytest.raises(OSError, match="told by Arrow"), private_folders.entry(str(series)):
         raise OSError("told by Arrow")
 

@@ -74,6 +74,8 @@ def test_where_no_file_can_be_made_to_see_a_folder_is_anothers(
     monkeypatch.setattr(Folder, "open", refused)
     with Folder(str(tmp_path)) as folder:
         assert not folder.has_own("inner")
+        monkeypatch.setattr(os, "geteuid", lambda: status.st_uid)
+        assert folder.has_own("inner")  # which needs no look
 
 
 def test_to_see_who_owns_new_files_leaves_none(
@@ -176,6 +178,48 @@ def test_a_link_is_not_opened_and_what_is_missing_is_said_to_be(tmp_path: Path) 
             folder.open("missing", os.O_RDONLY)
 
 
+def test_an_entry_is_named_as_logs_may_show_it(tmp_path: Path, inner: Path) -> None:
+    (inner / "deep" / "link").symlink_to("/")
+    with (
+        Folder(str(tmp_path), lambda path: path.replace(str(tmp_path), "SHOWN")) as folder,
+        folder.own("inner") as one,
+        one.own("deep") as deep,
+    ):
+        with pytest.raises(StorageError) as caught:
+            deep.own("link")
+        assert str(caught.value) == (
+            "SHOWN/inner/deep/link: is a link, where a folder of this package is expected; find "
+            "out who made it, and remove it"
+        )
+        with pytest.raises(StorageError, match=r"^SHOWN/inner/deep/file: is no directory, where"):
+            deep.own("file")
+
+
+def test_where_the_system_fails_it_is_not_said_that_there_is_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(*_given: Any, **_more: Any) -> int:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with Folder(str(tmp_path)) as folder:
+        monkeypatch.setattr(os, "open", stale)
+        with pytest.raises(OSError, match="Stale file handle"):
+            folder.open("file", os.O_RDONLY)
+        with pytest.raises(OSError, match="Stale file handle"):
+            folder.own("inner")
+
+
+def test_a_folder_is_where_it_was_moved_to(tmp_path: Path, inner: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with Folder(str(tmp_path)) as folder, folder.own("other") as other:
+        with folder.own("inner") as opened:
+            folder.rename("inner", other, "moved")
+            place = shared_folders.place_of(opened.handle, str(inner))
+        assert place == str(tmp_path.resolve() / "other" / "moved")
+        assert (tmp_path / "other" / "moved" / "deep" / "file").exists()
+    assert not inner.exists()
+
+
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo], ids=["file", "pipe"])
 def test_a_file_is_made_private_too(tmp_path: Path, make: Callable[[Path], object]) -> None:
     """A pipe, which somebody has planted, is not waited for."""
@@ -210,10 +254,65 @@ def test_files_that_another_process_adds_meanwhile_are_removed_too(
         getattr(folder, remove)("inner")
         assert not inner.exists()
         inner.mkdir()
-        problems.append(errno.EACCES)
-        with pytest.raises(PermissionError):
-            getattr(folder, remove)("inner")
+        for problem in (errno.EACCES, errno.ESTALE):
+            problems.append(problem)
+            with pytest.raises(OSError, match="no") as caught:
+                getattr(folder, remove)("inner")
+            assert caught.value.errno == problem
         assert inner.exists()
         problems.extend([errno.ENOTEMPTY] * 9)
         with pytest.raises(OSError, match="no"):
             getattr(folder, remove)("inner")
+
+
+@pytest.mark.parametrize(("remove", "looks"), [("remove_tree", "status"), ("remove_own", "own")])
+def test_what_gets_the_name_afterwards_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remove: str, looks: str
+) -> None:
+    """Whether there was something before, or nothing."""
+    real: Any = getattr(Folder, looks)
+
+    def gone(folder: Folder, name: str) -> None:
+        monkeypatch.setattr(Folder, looks, real)
+        (tmp_path / "name").mkdir()
+        raise FileNotFoundError(errno.ENOENT, name)
+
+    with Folder(str(tmp_path)) as folder:
+        monkeypatch.setattr(Folder, looks, gone)
+        getattr(folder, remove)("name")
+        assert (tmp_path / "name").exists()
+
+    removed, rmdir = [], os.rmdir
+
+    def replaced(name: str, *, dir_fd: int | None = None) -> None:
+        rmdir(name, dir_fd=dir_fd)
+        removed.append(name)
+        os.mkdir(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", replaced)
+    with Folder(str(tmp_path)) as folder:
+        getattr(folder, remove)("name")
+    assert removed == ["name"]
+    assert (tmp_path / "name").exists()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, NotADirectoryError, PermissionError])
+def test_a_file_that_vanishes_while_its_folder_is_removed_is_no_error(
+    tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    """One that cannot be removed is, with what the system says."""
+    unlink = os.unlink
+
+    def failing(name: str, *, dir_fd: int | None = None) -> None:
+        if error is not PermissionError:
+            unlink(name, dir_fd=dir_fd)
+        raise error(errno.EACCES, "what the system says")
+
+    monkeypatch.setattr(os, "unlink", failing)
+    with Folder(str(tmp_path)) as folder:
+        if error is PermissionError:
+            with pytest.raises(PermissionError, match="what the system says"):
+                folder.remove_tree("inner")
+        else:
+            folder.remove_tree("inner")
+    assert inner.exists() == (error is PermissionError)
