@@ -8,7 +8,7 @@ grid an interval ends where about k people are, and at nobody's value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
 from typing import Self
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mondrian_ops.data.encoding import as_array, days, positions
 from mondrian_ops.data.exact_intervals import DecimalUnits
+from mondrian_ops.data.integer_codes import look_like_codes, note_on_codes
 from mondrian_ops.data.person_rows import hashed
 from mondrian_ops.data.spans import robust_ends
 from mondrian_ops.data.values import text_of
@@ -45,11 +46,12 @@ class Grids:
 
     ``rare`` by column whose tight intervals would end at one person's values: the share of its
     values that fewer than k have. ``steps``: of the columns that have a grid for this reason, or
-    because the job says ``grid: auto``.
+    because the job says ``grid: auto``. ``codes``: columns of whole numbers that may be codes.
     """
 
     rare: Mapping[str, float] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)
+    codes: Sequence[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ class Grids:
         ``domains`` by column: the ends of its range. ``quantiles``: of the columns of intervals.
         Where nights share boundaries, intervals end at these.
         """
-        rare, steps = dict[str, float](), dict[str, float]()
+        rare, steps, codes = dict[str, float](), dict[str, float](), list[str]()
         is_stable = job.series is not None and job.series.boundaries == "stable"
         persons = None if job.entity_id is None else sample[job.entity_id]
         for quasi in () if job.recodes_globally or is_stable else job.quasi_identifiers:
@@ -73,6 +75,8 @@ class Grids:
             if name not in quantiles or (quasi.is_described and quasi.grid != "auto"):
                 continue
             if quasi.grid is None:
+                if look_like_codes(quantiles[name]):
+                    codes.append(name)
                 if not can_be_told_apart(quantiles[name]):
                     continue
                 share = rare_values(sample[name], rows, job.k, persons)
@@ -83,7 +87,7 @@ class Grids:
             step = grid_step(sample[name], domains[name], robust, rows, job.k, persons)
             if step is not None:
                 steps[name] = step
-        return cls(rare, steps)
+        return cls(rare, steps, codes)
 
     def resolved(self, quasi: QuasiIdentifier) -> QuasiIdentifier:
         """The quasi-identifier with the grid that its values decide."""
@@ -92,7 +96,8 @@ class Grids:
         return replace(quasi, generalization="interval", grid=self.steps.get(quasi.name))
 
     def notes(self, types: Mapping[str, pa.DataType]) -> Iterator[str]:
-        """What is to say of each column whose values are rare."""
+        """What is to say of each column whose values are rare, or may be codes."""
+        yield from map(note_on_codes, self.codes)
         for name, share in self.rare.items():
             step = self.steps.get(name)
             told = f"column {name!r}: {100 * share:.0f} % of its values belong to fewer than k"

@@ -13,12 +13,14 @@ import pyarrow as pa
 from mondrian_ops import report as reports
 from mondrian_ops import stores, tables
 from mondrian_ops.cut.anonymizer import columns_to_read
+from mondrian_ops.data.named_types import is_text
 from mondrian_ops.engines import class_samples, use_samples
 from mondrian_ops.engines.memory import MemoryEngine
 from mondrian_ops.engines.release_check import Counted
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
+from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.job.sections import Partitioning
 from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.approval import Approve, approver, asks, rejected
@@ -84,6 +86,7 @@ def anonymize(
             "schema: a table in memory is no drop of a dataset, so there is no last release to "
             "compare it with; remove schema, or run the job on files"
         )
+    job = _with_orders(job, typed)
     check_columns(job, source)
     warn_of_numbers(job, source)
     check_rows(job, source.rows)
@@ -141,6 +144,34 @@ def anonymize(
     decision = None if by is None else reports.decided("approved", by)
     reports.conclude(report, PUBLISHED, decision=decision)
     return engine.returned, report
+
+
+def _with_orders(job: Job, table: pa.Table) -> Job:
+    """The job with the orders of columns that are ordered categories of text.
+
+    Not where the job says how a column is generalized, and not where a label could be read in two
+    ways (`QuasiIdentifier.check`).
+    """
+    quasi_identifiers = [
+        _ordered(quasi, table[quasi.name]) if quasi.name in table.column_names else quasi
+        for quasi in job.quasi_identifiers
+    ]
+    return replace(job, quasi_identifiers=tuple(quasi_identifiers))
+
+
+def _ordered(quasi: QuasiIdentifier, column: pa.ChunkedArray) -> QuasiIdentifier:
+    kind = column.type
+    if quasi.is_described or not (pa.types.is_dictionary(kind) and kind.ordered):
+        return quasi
+    orders = {tuple(chunk.dictionary.to_pylist()) for chunk in column.chunks}
+    if len(orders) != 1 or len(min(orders)) < 2 or not is_text(kind.value_type):
+        return quasi
+    ordered = replace(quasi, generalization="interval", order=orders.pop())
+    try:
+        ordered.check("")
+    except JobError:
+        return quasi
+    return ordered
 
 
 def _job_in_memory(job: Job | Mapping[str, Any] | str | os.PathLike[str]) -> Job:

@@ -256,3 +256,28 @@ def test_a_category_that_the_order_lacks_is_counted_and_not_named() -> None:
     with pytest.raises(InputError, match=r"column 'pay': 3 row\(s\) hold values") as caught:
         anonymize(rows, {"k": 2, "quasi_identifiers": ["pay=order:low/high"]})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_an_ordered_category_brings_its_order(kind: str) -> None:
+    draw = np.random.default_rng(6)
+    pay = pd.Categorical(draw.choice(ORDER, ROWS, p=[0.6, 0.3, 0.08, 0.02]), ORDER, ordered=True)
+    frame = people().to_pandas().assign(pay=pay)
+    rows = frame if kind == "pandas" else pa.Table.from_pandas(frame, preserve_index=False)
+    job = {"k": 10, "sensitive": ["ill"]}
+    released, report = anonymize(rows, job | {"quasi_identifiers": ["age", "pay"]})
+    labels = {*map(str, released["pay"].to_pylist() if kind == "arrow" else released["pay"])}
+    ends = [label[1:-1].split(", ") for label in labels if label.startswith("[")]
+    assert ends
+    assert all(ORDER.index(low) < ORDER.index(high) for low, high in ends)
+    assert report["attributes"]["pay"]["generalization"] == "interval"
+    for described in ("pay=set", "pay=prefix"):
+        _, report = anonymize(rows, job | {"quasi_identifiers": ["age", described]})
+        assert report["attributes"]["pay"]["generalization"] == described[4:]
+
+
+def test_an_order_whose_labels_would_be_ambiguous_is_not_taken_over() -> None:
+    pay = pd.Categorical(["a, b", "c"] * (ROWS // 2), ["a, b", "c"], ordered=True)
+    frame = people().to_pandas().assign(pay=pay)
+    _, report = anonymize(frame, {"k": 10, "quasi_identifiers": ["age", "pay"]})
+    assert report["attributes"]["pay"]["generalization"] == "set"
