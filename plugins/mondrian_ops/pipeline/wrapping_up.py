@@ -243,7 +243,7 @@ def _checked(
     with refusal_reported(report):
         catalogued.note(job, run, report)
     with phases("report"):
-        _write_beside(directory, reports.JSON_NAME, reports.json_content(report))
+        _write_beside(directory, reports.JSON_NAME, reports.json_content(report, indented=False))
     return Checked(report, _with_report(seal, directory, report) if seal else "")
 
 

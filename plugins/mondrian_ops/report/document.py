@@ -7,14 +7,13 @@ shows a report need not. Unknown keys are kept: a report is written back as it w
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
 from typing import Any
 
 from mondrian_ops.late_methods import dataclass
-from mondrian_ops.report.json_reading import as_object, read_part, wrong
+from mondrian_ops.report.json_reading import as_object, copied, read_part, wrong
 from mondrian_ops.report.outcome import EXPIRED, FAILED, REFUSED, REJECTED, Outcome
 from mondrian_ops.report.risk import RiskBefore
 from mondrian_ops.report.use import Use
@@ -372,7 +371,7 @@ class Report:
         if read.job.k < 1:
             raise wrong("job.k", "1 or more was expected")
         try:
-            return replace(read, content=copy.deepcopy(report))
+            return replace(read, content=copied(dict(report)))
         except RecursionError:
             raise wrong("", "it is nested too deeply") from None
 
@@ -397,7 +396,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the dict that the report was read from."""
-        return copy.deepcopy(dict(self.content))
+        return {name: copied(value) for name, value in self.content.items()}
 
     def named(self) -> Report:
         """The report with ``''`` for a column whose name is empty, as people see it."""
@@ -474,9 +473,9 @@ def _with_figures(report: Mapping[str, Any]) -> Mapping[str, Any]:
     return report if not ended or report.keys() & _NO_FIGURES else {**report, **_NO_FIGURES}
 
 
-def json_content(report: Mapping[str, Any]) -> bytes:
-    """The content of ``_report.json``."""
-    text = json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False)
+def json_content(report: Mapping[str, Any], indented: bool = True) -> bytes:
+    """The content of ``_report.json``; for programs alone it need not be ``indented``."""
+    text = json.dumps(report, indent=1 if indented else None, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
 
 

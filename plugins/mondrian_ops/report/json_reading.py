@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -21,38 +21,63 @@ def wrong(where: str, problem: str) -> ReportError:
     return ReportError(f"the report is damaged, or of another version: {place}: {problem}")
 
 
-_types_of = cache(get_type_hints)
+Reader = Callable[[object, str], Any]
+"""Reads a JSON value, given its path; raises ReportError."""
 
 
-def _read(kind: Any, value: object, where: str) -> Any:
-    """A JSON value as a type that fields of this module have; ``where`` is its path."""
+@cache
+def _reader(kind: Any) -> Reader:
+    """What reads a JSON value as a type that fields of the report have."""
     if kind is Any:
-        return value
+        return lambda value, _where: value
     if is_dataclass(kind):
-        return read_part(kind, value, where)
+        return partial(read_part, kind)
     if isinstance(kind, UnionType):  # ends with None; of two other types the second is a mapping
-        *kinds, _ = get_args(kind)
-        one = kinds[-1] if isinstance(value, Mapping) else kinds[0]
-        return None if value is None else _read(one, value, where)
+        *kinds, _ = map(_reader, get_args(kind))
+        return partial(_read_optional, kinds[0], kinds[-1])
     if get_origin(kind) is Mapping:
-        of_values = get_args(kind)[1]
-        items = as_object(value, where).items()
-        return {name: _read(of_values, item, f"{where}.{name}") for name, item in items}
+        return partial(_read_mapping, _reader(get_args(kind)[1]))
     if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind), value, where)
-    return _read_plain(kind, value, where)
+        return partial(_read_tuple, get_args(kind))
+    return partial(_read_plain, kind)
+
+
+@cache
+def _members(part: Any) -> dict[str, tuple[Reader, bool]]:
+    """Of a dataclass by member of its object: what reads it, and whether it may be missing."""
+    types = get_type_hints(part)
+    return {
+        each.name: (
+            _reader(types[each.name]),
+            each.default is not MISSING or each.default_factory is not MISSING,
+        )
+        for each in fields(part)
+        if each.name != "content"
+    }
 
 
 def read_part(part: Any, value: object, where: str) -> Any:
     """A JSON object as a dataclass; ``where`` is its path. Raises ReportError."""
     members, values = as_object(value, where), {}
-    for each in fields(part):
-        path = f"{where}.{each.name}".lstrip(".")
-        if each.name in members and each.name != "content":
-            values[each.name] = _read(_types_of(part)[each.name], members[each.name], path)
-        elif each.default is MISSING and each.default_factory is MISSING:
+    for name, (reader, may_be_missing) in _members(part).items():
+        path = f"{where}.{name}" if where else name
+        if name in members:
+            values[name] = reader(members[name], path)
+        elif not may_be_missing:
             raise wrong(path, "it is missing")
     return part(**values)
+
+
+def _read_optional(reader: Reader, of_mapping: Reader, value: object, where: str) -> Any:
+    """Nothing, or a value of one of two types."""
+    if value is None:
+        return None
+    return (of_mapping if isinstance(value, Mapping) else reader)(value, where)
+
+
+def _read_mapping(reader: Reader, value: object, where: str) -> dict[str, Any]:
+    """A JSON object whose values have one type."""
+    return {name: reader(item, f"{where}.{name}") for name, item in as_object(value, where).items()}
 
 
 def _read_tuple(kinds: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:
@@ -64,7 +89,7 @@ def _read_tuple(kinds: tuple[Any, ...], value: object, where: str) -> tuple[Any,
     if len(kinds) != len(value):
         raise wrong(where, f"{len(kinds)} values were expected")
     return tuple(
-        _read(kind, item, f"{where}.{at}")
+        _reader(kind)(item, f"{where}.{at}")
         for at, (kind, item) in enumerate(zip(kinds, value, strict=True))
     )
 
@@ -88,3 +113,12 @@ def as_object(value: object, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise wrong(where, "an object was expected")
     return value
+
+
+def copied(value: Any) -> Any:
+    """A copy of a JSON value, in depth; `copy.deepcopy` takes four times as long."""
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return tuple(map(copied, value)) if isinstance(value, tuple) else value

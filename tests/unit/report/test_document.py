@@ -93,3 +93,15 @@ def test_figures_are_flat_numbers_that_json_holds(changed):
     figures = Report.of(make(**changed)).overview()
     assert all(isinstance(value, int | float | None) for value in figures.values())
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+
+
+def test_no_change_of_a_dict_reaches_the_report_that_was_read_from_it() -> None:
+    given = make() | {"levels": {"sex": 1, "more": [{"of": [1]}], "pair": ({"of": 1},)}}
+    read = Report.of(given)
+    kept = read.to_dict()
+    assert kept == given
+    for changed in (given, read.to_dict()):
+        changed["levels"]["more"][0]["of"].append(2)
+        changed["levels"]["pair"][0]["of"] = 2
+        changed["rows"]["input"] = 99
+    assert read.to_dict() == kept
