@@ -15,9 +15,11 @@ from mondrian_ops.publish import (
     Owner,
     WorkDir,
     is_work_path,
+    may_publish,
     publish,
     read_fragment,
     work_path,
+    workdir,
     write_part,
 )
 
@@ -215,3 +217,31 @@ def test_a_working_file_nested_without_end_is_damaged(tmp_path):
 
 
 # The scattered rows of fragments come back whole and in order, or not at all
+
+
+def test_an_attempt_may_publish_while_the_working_files_are_its_own(work, tmp_path):
+    token = work.token
+    assert may_publish(work.root, token)
+    for other in ("0" * 32, "z" * 32):  # of an earlier or a later attempt
+        assert not may_publish(work.root, other)
+    publish(work.staging, str(tmp_path / "out"), token)
+    assert not may_publish(work.root, token)
+    work.remove()
+    assert not may_publish(work.root, token)
+
+
+@pytest.mark.parametrize("error", [PermissionError, StorageError, FileNotFoundError])
+def test_who_cannot_look_into_working_files_takes_it_that_they_may_be_published(
+    work, monkeypatch, error
+):
+    """Unless there are none, as after a removal; while that goes on, the release is there still."""
+
+    def fails(*_):
+        raise error("gone or another user's")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkDir, "has_release", property(fails))
+        assert may_publish(work.root, work.token) is (error is not FileNotFoundError)
+    if error is not StorageError:
+        monkeypatch.setattr(workdir, "read_file", fails)
+        assert may_publish(work.root, "of another attempt")
