@@ -174,6 +174,7 @@ def test_rows_are_counted_as_published_when_they_are_and_not_before() -> None:
     report = make(suppressed=3)
     undecided = reports.undecided(report)
     rows = report["rows"]
+    assert undecided == {key: value for key, value in report.items() if key != "outcome"}
     assert rows == {"input": 113, "published": 110, "suppressed": 3}
     for state in ("waiting", "failed", "refused"):
         reports.conclude(report, state)
