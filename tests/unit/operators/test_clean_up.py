@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
@@ -206,6 +207,19 @@ def test_a_success_tells_nothing_of_the_release_of_another_task(context, job, mo
     with pytest.raises(AirflowFailException, match="see the log of the failed task"):
         clean_up.execute(context)
     assert [Path(work).exists() for work in works.values()] == [False, True]
+
+
+def test_a_release_that_is_gone_since_was_published(context, job):
+    with DAG("a_dag", schedule=None) as dag:
+        anonymize_tasks(job)
+    work = begun_work(context, job, "partition")
+    publish.publish(work.staging, job["output"], work.token)
+    shutil.rmtree(job["output"])
+    context["ti"].ended.update(dict.fromkeys(PHASES, "success"))
+    for _ in range(2):  # the working files are gone then
+        dag.get_task("clean_up").execute(context)
+        assert not Path(work.root).exists()
+    assert recorded_releases() == []
 
 
 def test_a_night_that_is_held_is_a_success(context, job):
