@@ -68,7 +68,7 @@ def test_missing_number_counts_in_no_range() -> None:
 
 def test_bounds_count_as_the_interval_does() -> None:
     bounds = {"x_min": [20, 20, 20, 30, 40, 40], "x_max": [25, 25, 25, 30, 40, 40]}
-    (column,) = columns({"x": AGES}, bounds).values()
+    (column,) = columns({"x": AGES}, {**bounds, "x_hidden": [False] * 6}).values()
     texts = only(AGES, ["[20, 25]"] * 3 + ["30", "40", "40"])
     ranges = np.array([[20, 21], [22, 35]], float)
     np.testing.assert_array_equal(column.shares(ranges), texts.shares(ranges))
