@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import TypeVar
 
 from mondrian_ops.cores import available_cores
@@ -37,8 +38,15 @@ def in_threads(
 
     The kernels and Arrow release the GIL. Only a few results wait for the consumer, so the number
     of items does not affect memory. The first exception cancels the rest; one that ends the
-    program, such as KeyboardInterrupt, also stops the kernels.
+    program, such as KeyboardInterrupt, also stops the kernels. A single item needs no other thread.
     """
+    items = iter(items)
+    begin = list(islice(items, 2))
+    if len(begin) < 2:
+        yield from map(work, begin)
+        return
+    items = chain(iter(begin), items)
+    del begin  # an iterator alone forgets what it has given
     threads = threads or _threads()
     running: deque[Future[R]] = deque()
     flag = stop_flag()

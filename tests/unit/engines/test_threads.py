@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
+
 import pytest
 
 from mondrian_ops.engines import threads
@@ -31,3 +34,27 @@ def test_batches_in_work_have_the_same_rows_together(monkeypatch, cores):
 def test_two_large_pieces_are_in_work_or_several_small_ones(monkeypatch, cores, rows, pieces):
     monkeypatch.setattr(threads, "available_cores", lambda: cores)
     assert threads.at_once(rows) == pieces
+
+
+@pytest.mark.parametrize(("items", "here"), [((), []), ("a", [True]), ("abc", [False] * 3)])
+def test_a_single_item_needs_no_other_thread(items, here):
+    def is_here(_item: str) -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    assert list(threads.in_threads(is_here, iter(items))) == here
+
+
+def test_an_item_is_held_no_longer_than_it_is_worked_on():
+    class Batch:
+        pass
+
+    batches = [Batch() for _ in range(20)]
+    alive = [weakref.ref(each) for each in batches]
+
+    def items():
+        while batches:
+            yield batches.pop(0)
+
+    for number, _ in enumerate(threads.in_threads(lambda _batch: None, items(), 2)):
+        if number == 10:
+            assert [each() for each in alive[:2]] == [None, None]
