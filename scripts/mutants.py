@@ -118,21 +118,33 @@ class Target:
             if not name.startswith("__") and _is_own(value, self.name)
         }
         self._was = {name: self._all[name] for name in own.values()}
-        self._places = [
+        others = [
             (vars(other), name, value)
             for other in list(sys.modules.values())
             if isinstance(other, ModuleType) and other is not module
             for name, value in vars(other).items()
+        ]
+        self._places = [
+            (place, name, value)
+            for place, name, value in others
             if id(value) in own
             or (type(value) in (tuple, list) and any(id(each) in own for each in value))
+        ]
+        self._caches = [
+            value.cache_clear
+            for _, _, value in others
+            if hasattr(value, "cache_clear") and value.__module__.startswith("mondrian_ops.")
         ]
 
     def become(self, source: str) -> None:
         """Run another source in the module, and update what in other modules refers to it.
 
-        That is names, elements of lists, and the bases of classes.
+        That is names, elements of lists, and the bases of classes; and what was made of it is
+        forgotten.
         """
         exec(compile(source, self.file, "exec"), self._all)  # noqa: S102
+        for forget in self._caches:
+            forget()
         renewed = {id(value): self._all[name] for name, value in self._was.items()}
         for place, name, value in self._places:
             if id(value) in renewed:
