@@ -102,10 +102,7 @@ def _leaves(bins: Sequence[Ints], goal: Floats, learned: Flags) -> Ints:
     width = int(features.max()) + 1
     for _ in range(_DEPTH):
         nodes = int(node.max()) + 1
-        first = node[learned] * width
-        gains, cuts = np.zeros((len(bins), nodes)), np.zeros((len(bins), nodes), np.int64)
-        for number, feature in enumerate(of_learned):
-            gains[number], cuts[number] = _best_cuts(first + feature, goal, nodes, width)
+        gains, cuts = _best_cuts(of_learned + node[learned] * width, goal, nodes, width)
         best, every = np.argmax(gains, axis=0), np.arange(nodes)
         is_divided = gains[best, every] > 0
         if not is_divided.any():
@@ -116,20 +113,23 @@ def _leaves(bins: Sequence[Ints], goal: Floats, learned: Flags) -> Ints:
 
 
 def _best_cuts(keys: Ints, goal: Floats, nodes: int, width: int) -> tuple[Floats, Ints]:
-    """By node: by how much the best cut of a column reduces the sum of squares, and its bin.
+    """By how much the best cut reduces the sum of squares, and its bin, (columns, nodes) both.
 
-    ``keys`` and ``goal`` (learned rows,): the node and bin of each row, and what is predicted.
+    ``keys`` (columns, learned rows): the node and bin of each row; ``goal`` (learned rows,): what
+    is predicted.
     """
-    rows = np.bincount(keys, minlength=nodes * width).reshape(nodes, width)
-    sums = np.bincount(keys, goal, minlength=nodes * width).reshape(nodes, width)
-    left, left_sum = np.cumsum(rows, axis=1), np.cumsum(sums, axis=1)
-    all_rows, all_sum = left[:, -1:], left_sum[:, -1:]
+    columns, size = len(keys), nodes * width
+    keys = (keys + size * np.arange(columns)[:, None]).ravel()
+    shape = columns, nodes, width
+    rows = np.bincount(keys, minlength=columns * size).reshape(shape)
+    sums = np.bincount(keys, np.tile(goal, columns), minlength=columns * size).reshape(shape)
+    left, left_sum = np.cumsum(rows, axis=2), np.cumsum(sums, axis=2)
+    all_rows, all_sum = left[:, :, -1:], left_sum[:, :, -1:]
     right, right_sum = all_rows - left, all_sum - left_sum
     is_possible = (left >= _LEAF_ROWS) & (right >= _LEAF_ROWS)
     gain = left_sum**2 / np.maximum(left, 1) + right_sum**2 / np.maximum(right, 1)
     gain = np.where(is_possible, gain - all_sum**2 / np.maximum(all_rows, 1), 0.0)
-    cut = np.argmax(gain, axis=1)
-    return np.take_along_axis(gain, cut[:, None], axis=1)[:, 0], cut
+    return np.max(gain, axis=2), np.argmax(gain, axis=2)
 
 
 def _polynomial(lines: Floats, target: Floats, asked: Floats) -> Floats:
