@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -351,12 +351,12 @@ def rows_in_reach(
     files: Sequence[str], plan: Plan, orders: Mapping[str, Order]
 ) -> Iterator[dict[int, int]]:
     """For each file and leaf, the rows of the row groups that statistics cannot exclude."""
-    reaches = plan.reaches(orders)
-    yield from _of_each(lambda path: _rows_in_reach(path, plan, reaches), files)
+    reaches, is_alone = plan.reaches(orders), len(files) == 1
+    yield from _of_each(lambda path: _rows_in_reach(path, plan, reaches, is_alone), files)
 
 
 def _rows_in_reach(
-    path: str, plan: Plan, reaches: Mapping[int, pc.Expression | None]
+    path: str, plan: Plan, reaches: Mapping[int, pc.Expression | None], is_alone: bool
 ) -> dict[int, int]:
     def narrowed(groups: ds.ParquetFileFragment, node: int) -> ds.ParquetFileFragment | None:
         keep = reaches[node]
@@ -364,12 +364,37 @@ def _rows_in_reach(
         return left if left.row_groups else None
 
     with readable(path), opened(path) as stream:
+        if is_alone and _look_alike(file := _file_in(stream, path), plan.columns):
+            return dict.fromkeys(range(plan.leaves), file.metadata.num_rows)
         whole = _dataset_fragment(stream)
         whole.ensure_complete_metadata()
         return {
             leaf: sum(group.num_rows for group in groups.row_groups)
             for leaf, groups in plan.descend(whole, narrowed).items()
         }
+
+
+def _look_alike(file: pq.ParquetFile, columns: Collection[str]) -> bool:
+    """Whether all row groups have the same statistics of some columns, as rows in no order have.
+
+    Then statistics exclude all row groups or none, and none where a leaf has rows.
+    """
+    found = set()
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        chunks = map(group.column, leaves_of(file, columns).places)
+        found.add(tuple(_statistics_of(chunk) for chunk in chunks))
+    return len(found) < 2
+
+
+def _statistics_of(chunk: pq.ColumnChunkMetaData) -> tuple[Any, ...]:
+    """By what readers exclude a row group."""
+    known = chunk.statistics
+    if known is None:
+        return ()
+    nulls = known.null_count if known.has_null_count else None
+    ends = (known.min_raw, known.max_raw) if known.has_min_max else ()
+    return nulls is None, nulls == 0, nulls == chunk.num_values, *ends
 
 
 def _of_each(work: Callable[[str], _Result], files: Sequence[str]) -> Iterator[_Result]:

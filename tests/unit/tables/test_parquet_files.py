@@ -19,7 +19,13 @@ from mondrian_ops.cut.plan import Branch, Leaf, Order, Plan
 from mondrian_ops.errors import InputError
 from mondrian_ops.job import limits
 from mondrian_ops.publish import release_files
-from mondrian_ops.tables import FileTable, index_columns, open_table, without_index
+from mondrian_ops.tables import (
+    FileTable,
+    index_columns,
+    open_table,
+    parquet_files,
+    without_index,
+)
 from source_samples import PEOPLE, read, write_declared
 
 
@@ -256,6 +262,27 @@ def test_no_leaf_loses_a_row_group_with_timestamps_in_96_bits(of_spark):
     source = open_table(of_spark)
     reached = source.rows_read(Plan(nodes, ((0,), (1,))), {"when": Order(pa.timestamp("us"))})
     assert list(reached) == [{0: 4, 1: 4}]
+
+
+@pytest.mark.parametrize(
+    ("ages", "expected"),
+    [
+        ([1, 9, 5, 1, 7, 9], {0: 6, 1: 6}),  # each row group has ages from 1 to 9
+        ([1, 5, 9, 9, 7, 1], {0: 6, 1: 6}),
+        ([1, None, 9, 1, 9, 9], {0: 6, 1: 6}),
+        ([1, 5, 4, 6, 7, 9], {0: 3, 1: 3}),
+    ],
+)
+def test_row_groups_that_look_alike_are_not_compared_with_each_leaf(
+    tmp_path, monkeypatch, ages, expected
+):
+    pq.write_table(pa.table({"age": ages}), tmp_path / "p.parquet", row_group_size=3)
+    plan = Plan((Branch("age", 5, 1, 2), Leaf(0), Leaf(1)), ((0,), (1,)))
+    source = open_table(str(tmp_path))
+    orders = {"age": Order(pa.int64())}
+    assert list(source.rows_read(plan, orders)) == [expected]
+    monkeypatch.setattr(parquet_files, "_look_alike", lambda file, columns: False)
+    assert list(source.rows_read(plan, orders)) == [expected]
 
 
 # Views of text and bytes, as Polars, delta-rs and others declare them
