@@ -16,32 +16,7 @@
 
 #include "splitting.h"
 
-#if defined(WITHOUT_LOOK_UPS) /* tests: as on a processor of another kind */
-#elif defined(__SSSE3__)
-#include <tmmintrin.h>
-typedef __m128i bytes;
-static inline bytes load(const unsigned char *from) {
-  return _mm_loadu_si128((const __m128i *)(const void *)from);
-}
-static inline void store(unsigned char *into, bytes from) {
-  _mm_storeu_si128((__m128i *)(void *)into, from);
-}
-static inline bytes look_up(bytes in, bytes at) { return _mm_shuffle_epi8(in, at); }
-static inline bytes either(bytes one, bytes other) { return _mm_or_si128(one, other); }
-static inline bytes sum(bytes one, bytes other) { return _mm_add_epi8(one, other); }
-#define MOVED(from, by) _mm_slli_si128(from, by) /* byte i becomes byte i + by */
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-typedef uint8x16_t bytes;
-static inline bytes load(const unsigned char *from) { return vld1q_u8(from); }
-static inline void store(unsigned char *into, bytes from) { vst1q_u8(into, from); }
-static inline bytes look_up(bytes in, bytes at) { return vqtbl1q_u8(in, at); }
-static inline bytes either(bytes one, bytes other) { return vorrq_u8(one, other); }
-static inline bytes sum(bytes one, bytes other) { return vaddq_u8(one, other); }
-#define MOVED(from, by) vextq_u8(vdupq_n_u8(0), from, FEW - (by))
-#else
-#define WITHOUT_LOOK_UPS
-#endif
+#include "bytes.h" /* after headers that name other things bytes */
 
 #ifndef WITHOUT_LOOK_UPS
 static const unsigned char LOW[FEW] = {1, 2, 4, 8, 16, 32, 64, 128};

@@ -1,6 +1,8 @@
 /* Integers within a small range: which of them occur, how often, and what a table has for each. */
 #include "kernels.h"
 
+#include "bytes.h" /* after headers that name other things bytes */
+
 #include <string.h>
 
 /* Some values: their distances from the least one are below size. An entry of a table stands for
@@ -27,23 +29,29 @@ ALWAYS_INLINE uint64_t distance(int64_t width, const void *values, uint64_t leas
 }
 
 /* Whether the values from start to stop are all within the range. Without an end in the middle of
- * the loop, compilers look at many at once. */
+ * the loop, and in their own width, compilers look at many at once. */
 ALWAYS_INLINE int all_within(int64_t width, const small_range *in, int64_t start, int64_t stop) {
+  uint8_t most_1 = 0;
+  uint16_t most_2 = 0;
+  uint32_t most_4 = 0;
   uint64_t most = 0;
-  if (width == 1) {
-    uint8_t found = 0;
-    for (int64_t i = start; i < stop; i++) {
-      uint8_t entry = (uint8_t)distance(1, in->values, in->least, i);
-      found = entry > found ? entry : found;
-    }
-    most = found;
-  } else {
-    for (int64_t i = start; i < stop; i++) {
-      uint64_t entry = distance(width, in->values, in->least, i);
-      most = entry > most ? entry : most;
-    }
+  for (int64_t i = start; i < stop && width == 1; i++) {
+    uint8_t entry = (uint8_t)distance(1, in->values, in->least, i);
+    most_1 = entry > most_1 ? entry : most_1;
   }
-  return most < in->size;
+  for (int64_t i = start; i < stop && width == 2; i++) {
+    uint16_t entry = (uint16_t)distance(2, in->values, in->least, i);
+    most_2 = entry > most_2 ? entry : most_2;
+  }
+  for (int64_t i = start; i < stop && width == 4; i++) {
+    uint32_t entry = (uint32_t)distance(4, in->values, in->least, i);
+    most_4 = entry > most_4 ? entry : most_4;
+  }
+  for (int64_t i = start; i < stop && width == 8; i++) {
+    uint64_t entry = distance(8, in->values, in->least, i);
+    most = entry > most ? entry : most;
+  }
+  return (most | most_4 | most_2 | most_1) < in->size;
 }
 
 enum { BLOCK = 1 << 12 }; /* values that are in the nearest cache when they are looked at again */
@@ -125,6 +133,36 @@ ALWAYS_INLINE int look_up_1(int64_t width, const small_range *of, const uint8_t 
   FOR_ENTRIES(width, found[i] = table[entry]);
 }
 
+#ifndef WITHOUT_LOOK_UPS
+enum { FEW = 128 }; /* entries that are looked up in registers */
+
+/* look_up_1 of bytes, none of which is missing, in a table of at most FEW entries: each register
+ * has BYTES of these, and entries of another one find 0 there. */
+static int look_up_in_registers(const small_range *of, const uint8_t *table, uint8_t *found) {
+  uint8_t padded[FEW] = {0};
+  bytes tables[FEW / BYTES], least = repeated((uint8_t)of->least);
+  int registers = (int)((of->size + BYTES - 1) / BYTES);
+  const uint8_t *values = of->values;
+  memcpy(padded, table, of->size);
+  for (int t = 0; t < registers; t++) tables[t] = load(padded + t * BYTES);
+  for (int64_t start = 0; start < of->count; start += BLOCK) {
+    int64_t stop = of->count - start < BLOCK ? of->count : start + BLOCK, i = start;
+    if (!all_within(1, of, start, stop)) return MO_OUT_OF_BOUNDS;
+    for (; i + BYTES <= stop; i += BYTES) {
+      bytes entry = difference(load(values + i), least);
+      bytes all = look_up_within(tables[0], entry);
+      for (int t = 1; t < registers; t++) {
+        bytes own = unlike(entry, repeated((unsigned char)(t * BYTES))); /* below BYTES: here */
+        all = either(all, look_up_within(tables[t], own));
+      }
+      store(found + i, all);
+    }
+    for (; i < stop; i++) found[i] = table[distance(1, values, of->least, i)];
+  }
+  return MO_DONE;
+}
+#endif
+
 ALWAYS_INLINE int look_up_2(int64_t width, const small_range *of, const uint16_t *table,
                             uint16_t *found) {
   FOR_ENTRIES(width, found[i] = table[entry]);
@@ -141,10 +179,14 @@ ALWAYS_INLINE int look_up_8(int64_t width, const small_range *of, const uint64_t
 }
 
 int mo_look_up(const void *values, int64_t width, int64_t count, const uint8_t *valid,
-               int64_t first, uint64_t least, uint64_t size, const void *table, int64_t bytes,
+               int64_t first, uint64_t least, uint64_t size, const void *table, int64_t entry_bytes,
                void *found) {
   small_range of = {values, valid, first, count, least, size};
-  switch (bytes) {
+#ifndef WITHOUT_LOOK_UPS
+  if (entry_bytes == 1 && width == 1 && !valid && 0 < size && size <= FEW)
+    return look_up_in_registers(&of, table, found);
+#endif
+  switch (entry_bytes) {
   case 1:
     FOR_WIDTH(width, look_up_1, &of, table, found)
   case 2:

@@ -51,6 +51,22 @@ def test_marks_counts_and_finds_entries(case, dtype):
     assert found.tolist() == table[entries].tolist()
 
 
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 100, 127, 128, 129, 256])
+def test_bytes_are_looked_up_many_at_once(size):
+    random, rows = np.random.default_rng(size), (1 << 12) + 21
+    entries, least = random.integers(0, size, rows), -(size // 2)
+    table, found = random.integers(1, 256, size, np.uint8), np.zeros(rows, np.uint8)
+    of = SmallRange((entries + least).astype(np.int8), least, size)
+    of.look_up(table, found)
+    assert np.array_equal(found, table[entries])
+    for at in () if size == 256 else (0, 15, 1 << 12, rows - 1):
+        for beyond in (least - 1, least + size):
+            values = of.values.copy()
+            values[at] = np.int64(beyond).astype(np.int8)
+            with pytest.raises(ValueError, match="outside"):
+                of._replace(values=values).look_up(table, found)
+
+
 @pytest.mark.parametrize("value", [-1, 4, 100, -128])
 def test_a_value_outside_of_the_range_is_refused(value):
     of = SmallRange(np.array([0, 3, value], np.int8), 0, 4)
