@@ -258,9 +258,9 @@ cut greedy_cut(node here, int64_t greedy, int groups, double *loss, workspace *w
   while (a >= 0) {
     double score = work->score[a];
     if (work->known[a] == PROMISED) find_median_cut(here, a, work);
+    else if (stopped()) break;
     else if (work->known[a] == VALID || cut_satisfies(here, work->best[a], work))
       return work->best[a];
-    else if (stopped()) break;
     else find_valid_cut(here, a, greedy, work);
     /* With a cut and the same score it is the best one still. */
     if (work->best[a].attribute < 0 || work->score[a] != score) a = best_attribute(work);
