@@ -8,9 +8,10 @@ from mondrian_ops.version import __version__
 
 if TYPE_CHECKING:
     from mondrian_ops.pipeline import anonymize as anonymize
+    from mondrian_ops.reading.generalizer import Generalizer as Generalizer
     from mondrian_ops.reading.release import read_release as read_release
 
-__all__ = ["__version__", "anonymize", "read_release"]
+__all__ = ["Generalizer", "__version__", "anonymize", "read_release"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:
         from mondrian_ops.reading.release import read_release
 
         return read_release
+    if name == "Generalizer":
+        from mondrian_ops.reading.generalizer import Generalizer
+
+        return Generalizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -65,19 +65,23 @@ def read_release(
             hint = did_you_mean(str(value), known)
             raise InputError(f"{option}: {value!r} is none of {', '.join(known)}{hint}")
     url = os.fspath(path)
-    reader = _Reader(url, as_, hierarchies or {}, np.random.default_rng(seed))
+    reader = Reader(url, as_, hierarchies or {}, np.random.default_rng(seed))
     return _of_kind(reader.read(columns), kind)
 
 
-class _Reader:
-    """Reads one release in one form."""
+class Reader:
+    """Reads one release in one form.
+
+    By column: how its ``generalizations`` are named, the job's ``options``, the ``trees`` that are
+    given, and the ``steps`` of grids that the values decided.
+    """
 
     def __init__(
         self,
         url: str,
         form: Form,
         hierarchies: Mapping[str, str | os.PathLike[str]],
-        draw: np.random.Generator,
+        draw: np.random.Generator | None = None,
     ) -> None:
         report = publish.report_of(url) or {}
         if not {"attributes", "job"} <= report.keys():
@@ -85,21 +89,22 @@ class _Reader:
                 f"{stores.shown(url)}: no _report.json of a release, by which it is read; name the "
                 "directory of a release"
             )
-        self._url, self._form, self._draw = url, form, draw
+        self._url, self._form = url, form
+        self._draw = np.random.default_rng() if draw is None else draw
         attributes = report["attributes"]
-        self._how = {name: each["generalization"] for name, each in attributes.items()}
-        self._on_grid = {name for name, each in attributes.items() if each.get("grid")}
+        self.generalizations = {name: each["generalization"] for name, each in attributes.items()}
+        self.steps = {name: each["grid"] for name, each in attributes.items() if each.get("grid")}
         self._types = report.get("source", {}).get("types", {})
-        self._options = {each["name"]: each for each in report["job"]["quasi_identifiers"]}
+        self.options = {each["name"]: each for each in report["job"]["quasi_identifiers"]}
         self._bounds = report["job"].get("interval_style") == "bounds"
         self._refuse_unknown(hierarchies, "hierarchies")
-        self._trees = {
+        self.trees = {
             name: stores.read_hierarchy(os.fspath(file)) for name, file in hierarchies.items()
         }
 
     def read(self, columns: Sequence[str] | None) -> pa.Table:
         """The release as a table."""
-        table = self._published()
+        table = self.published()
         pairs = self._pairs(table.column_names)
         names = [pairs.get(name, name) for name in table.column_names]
         names = list(dict.fromkeys(names))  # age_min and age_max are one: age
@@ -117,7 +122,8 @@ class _Reader:
             read |= made
         return pa.table(read)
 
-    def _published(self) -> pa.Table:
+    def published(self) -> pa.Table:
+        """The rows as they are published."""
         batches = [batch for file in publish.release_files(self._url) for batch in file.batches()]
         return pa.Table.from_batches(batches).unify_dictionaries()
 
@@ -125,20 +131,20 @@ class _Reader:
         """The column that each of two bounds, and what is hidden, belongs to."""
         ends = {
             end: name
-            for name in self._how
+            for name in self.generalizations
             if self._bounds and name not in published
             for end in columns_of(name, published)
         }
         return {end: name for end, name in ends.items() if end in published}
 
     def _column(self, table: pa.Table, name: str) -> dict[str, Any]:
-        how = self._how.get(name)
+        how = self.generalizations.get(name)
         if how is None:
             return {name: _plain(table[name])}
-        options, whole = self._options[name], self._types.get(name) in _WHOLE
+        options, whole = self.options[name], self._types.get(name) in _WHOLE
         if name not in table.column_names:
             low, high, *hidden = (table[each] for each in columns_of(name, table.column_names))
-            is_open = "grid" in options or name in self._on_grid
+            is_open = "grid" in options or name in self.steps
             return self._interval(
                 name, Intervals.of_bounds(low, high, next(iter(hidden), None), whole, is_open)
             )
@@ -154,7 +160,7 @@ class _Reader:
             return self._interval(name, Intervals.of_labels(name, table[name], whole))
         if self._form in ("midpoint", "bounds"):
             return {name: _plain(table[name])}
-        return self._category(name, Categories.of_labels(table[name], how, self._trees.get(name)))
+        return self._category(name, Categories.of_labels(table[name], how, self.trees.get(name)))
 
     def _interval(self, name: str, read: Intervals) -> dict[str, Any]:
         if self._form == "bounds":
@@ -181,7 +187,7 @@ class _Reader:
     def _refuse_unknown(
         self, asked: Iterable[str], option: str, known: Sequence[str] | None = None
     ) -> None:
-        names = list(self._how) if known is None else known
+        names = list(self.generalizations) if known is None else known
         for name in asked:
             if name not in names:
                 raise InputError(
