@@ -32,8 +32,8 @@ def people_like(rows: pa.Table, sampled: Ints, names: Sequence[str], entity_id: 
     ``names``: the columns that are compared, by sums of their values times odd numbers: two
     combinations are hardly ever taken for one.
     """
-    factors = np.random.default_rng(0).integers(0, 1 << 63, len(names), np.uint64) * 2 + 1
-    key, columns = np.zeros(rows.num_rows, np.uint64), [_words(rows[name]) for name in names]
+    key, columns = np.zeros(rows.num_rows, np.uint64), _words([rows[name] for name in names])
+    factors = np.random.default_rng(0).integers(0, 1 << 63, len(columns), np.uint64) * 2 + 1
     product = np.empty(_BLOCK, np.uint64)
     for start in range(0, len(key), _BLOCK):  # which stays in the cache
         of_block = key[start : start + _BLOCK]
@@ -55,9 +55,28 @@ def people_like(rows: pa.Table, sampled: Ints, names: Sequence[str], entity_id: 
     return people
 
 
-def _words(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+def _words(columns: Sequence[pa.ChunkedArray]) -> list[NDArray[np.uint64]]:
+    """Numbers of the rows, (rows,) each, that together are the same for equal values only.
+
+    Columns of bytes without missing values share one, eight of them each.
+    """
+    arrays = list(map(as_array, columns))
+    narrow = [each for each in arrays if _is_narrow(each)]
+    words = [_word(each) for each in arrays if not _is_narrow(each)]
+    for first in range(0, len(narrow), 8):
+        together = np.zeros((len(narrow[first]), 8), np.uint8)
+        for at, each in enumerate(narrow[first : first + 8]):
+            together[:, at] = np.frombuffer(each.buffers()[1], np.uint8, len(each), each.offset)
+        words.append(together.view(np.uint64)[:, 0])
+    return words
+
+
+def _is_narrow(values: pa.Array) -> bool:
+    return bool(values.type in (pa.int8(), pa.uint8()) and not values.null_count)
+
+
+def _word(values: pa.Array) -> NDArray[np.uint64]:
     """(rows,) a number for each value, the same for equal values of the column."""
-    values = as_array(column)
     if pa.types.is_primitive(values.type) and values.type.bit_width == 64 and not values.null_count:
         words: NDArray[np.uint64] = np.frombuffer(
             values.buffers()[1], np.uint64, len(values), 8 * values.offset

@@ -35,6 +35,18 @@ def test_people_with_the_same_values_are_counted(names: list[str], entity_id: st
     assert found.tolist() == counted[sampled].tolist()
 
 
+def test_more_columns_of_bytes_than_a_word_has() -> None:
+    columns = {f"c{at}": DRAW.integers(-1, 1, 500).astype(np.int8) for at in range(9)}
+    table = pa.table({"first": np.zeros(500), **columns, "who": np.arange(500)})
+    names, sampled = ["first", *columns], np.arange(0, 500, 3)
+    sizes = table.to_pandas().groupby(names)["who"].transform("size").to_numpy()
+    assert people_like(table, sampled, names, None).tolist() == sizes[sampled].tolist()
+    assert people_like(table[7:], sampled[3:] - 7, names, None).sum() < sizes[sampled[3:]].sum()
+    copied = pa.table(table[7:].to_pandas())
+    of_slice, of_copy = (people_like(t, sampled[3:] - 7, names, None) for t in (table[7:], copied))
+    assert of_slice.tolist() == of_copy.tolist()
+
+
 def test_rows_in_several_pieces_and_none() -> None:
     pieces = pa.concat_tables([TABLE[:7], TABLE[7:100]])
     whole = people_like(TABLE[:100], np.arange(100), NAMES, None)
