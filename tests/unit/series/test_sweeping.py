@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from kept_folder import KeptFolder
 from mondrian_ops import catalogue, series
 from mondrian_ops.catalogue.tables import night
 from mondrian_ops.catalogue.tables import series as series_table
@@ -39,13 +40,22 @@ def left_by_a_killed_night(nights: Nights) -> Path:
     return left
 
 
+@pytest.fixture(scope="module")
+def kept_nights(tmp_path_factory: pytest.TempPathFactory) -> KeptFolder:
+    return KeptFolder(tmp_path_factory.mktemp("nights"), lambda at: _nights(at).run(0, 3))
+
+
+def _nights(folder: Path) -> Nights:
+    return Nights(folder, series={"hold_nights": 3})
+
+
 @pytest.fixture
-def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
+def nights(kept_nights: KeptFolder, monkeypatch: pytest.MonkeyPatch) -> Nights:
     """A series with a row that waits; the time of the last change of a file can be set."""
     found = sweeping.data_file
     monkeypatch.setattr(sweeping, "data_file", lambda file: _Settable(found(file).modified))
-    nights = Nights(tmp_path, series={"hold_nights": 3})
-    nights.run(0, 3)
+    nights = _nights(kept_nights.brought_back(monkeypatch))
+    nights.rows = 3
     return nights
 
 

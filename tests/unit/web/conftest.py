@@ -42,11 +42,24 @@ def user(hidden, monkeypatch) -> BaseUser:
     return Mock(spec=BaseUser)
 
 
+class Mounted:
+    """The pages below an Airflow at /airflow, of the ``catalogue`` that is set."""
+
+    def __init__(self) -> None:
+        self.catalogue: Catalogue | None = None
+        self.pages = create(lambda: self.catalogue)
+        self.airflow = FastAPI(root_path="/airflow")
+        self.airflow.mount("/mondrian_ops", self.pages)
+
+
+@pytest.fixture(scope="session")
+def mounted() -> Mounted:
+    return Mounted()
+
+
 @pytest.fixture
-def client(catalogue, user) -> TestClient:
+def client(mounted, catalogue, user) -> TestClient:
     """The user at an Airflow below /airflow."""
-    app = create(lambda: catalogue)
-    app.dependency_overrides[get_user] = lambda: user
-    airflow = FastAPI(root_path="/airflow")
-    airflow.mount("/mondrian_ops", app)
-    return TestClient(airflow, base_url="http://testserver/airflow/mondrian_ops/")
+    mounted.catalogue = catalogue
+    mounted.pages.dependency_overrides[get_user] = lambda: user
+    return TestClient(mounted.airflow, base_url="http://testserver/airflow/mondrian_ops/")
