@@ -40,7 +40,7 @@ def as_texts(column: Column) -> Column:
 
     An empty list is hidden. Different lists have different texts.
     """
-    if not pa.types.is_list(column.type):
+    if not pa.types.is_list(column.type) or not pa.types.is_string(column.type.value_type):
         return column
     lists = in_one(column)
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
