@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -227,3 +228,15 @@ def test_what_a_footer_tells_of_its_columns_is_compared(tmp_path):
 
 def encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.dictionary_encode()
+
+
+def test_the_footer_of_a_file_is_forgotten_with_the_file(folder, tmp_path):
+    """Python's search for garbage comes seldom, and a footer is larger than the rows of a file."""
+    gc.collect()
+    gc.disable()
+    try:
+        gathered_by(folder, tmp_path / "rows.parquet")
+        held = sum(isinstance(each, pq.FileMetaData) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert held < FILES / 4
