@@ -460,6 +460,7 @@ def test_a_release_that_needs_approval_waits_and_raw_rows_do_not(release, contex
 def test_an_approved_one_is_published_and_its_task_returns_its_summary(release, context):
     summary = release.decide(release.park(), answer("Approve"))
     assert release.done == [("published", GIVEN)]
+    assert questions.last(context).state == approvals.USED
     assert summary["rows"] == REPORT["rows"]
     assert release.states == ["published"]
     assert [each["state"] for each in release.notifier.releases] == ["waiting"]
