@@ -26,6 +26,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -69,6 +70,7 @@ def parts() -> list[Part]:
 
 Key = tuple[str, str, str, str]
 Counts = Counter[str]
+_Cached = type(lru_cache(int))
 KINDS = ("mutants", "not tried", "killed", "equivalent", "survived")
 
 
@@ -133,7 +135,7 @@ class Target:
         self._caches = [
             value.cache_clear
             for _, _, value in others
-            if hasattr(value, "cache_clear") and value.__module__.startswith("mondrian_ops.")
+            if isinstance(value, _Cached) and value.__module__.startswith("mondrian_ops.")
         ]
 
     def become(self, source: str) -> None:
