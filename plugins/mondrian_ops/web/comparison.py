@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from operator import eq
 from typing import Any, NamedTuple
 
 from mondrian_ops.report import number_format, statements
@@ -15,7 +17,7 @@ from mondrian_ops.web.release_list import Release
 
 _NONE = "–"
 _MOST = 200
-"""Characters of an option that are shown."""
+"""Characters of a value that are shown."""
 
 
 class _Figure(NamedTuple):
@@ -92,36 +94,47 @@ def _more(a: float, b: float, write: Callable[[float], str]) -> str:
 
 def differences(pair: Sequence[Report]) -> Table:
     """What was asked and decided otherwise for B than for A."""
-    told = [dict(_told(report)) for report in pair]
+    requests = [dict(_request(report)) for report in pair]
     rows = []
-    for name in dict.fromkeys([*told[0], *told[1]]):
-        a, b = (each.get(name) or _NONE for each in told)
+    for name in dict.fromkeys([*requests[0], *requests[1]]):
+        a, b = (each.get(name) or _NONE for each in requests)
         if a != b:
-            rows.append((name, a, b))
+            same = sum(1 for _ in takewhile(bool, map(eq, a, b)))
+            rows.append((name, _excerpt(a, same), _excerpt(b, same)))
     return Table(("", "A", "B"), rows, first_number=3)
 
 
-def _told(report: Report) -> Iterator[tuple[str, str]]:
+def _request(report: Report) -> Iterator[tuple[str, str]]:
     """What a person asked, required or decided, by name."""
-    for option, value in report.content["job"].items():
-        yield option, _short(value)
-    yield "published although not listed", _short(", ".join(report.columns.raw))
+    job = dict(report.content["job"])
+    for each in job.pop("quasi_identifiers", ()):
+        name = each.get("name") if isinstance(each, dict) else each
+        yield f"quasi-identifier {name}", _text(each)
+    for option, value in job.items():
+        yield option, _text(value)
+    yield "published although not listed", ", ".join(report.columns.raw)
     for name, attribute in report.attributes.items():
-        yield f"generalization of {name}", _short(attribute.generalization or "")
-    yield "policies", _short(", ".join(report.policies))
-    yield "made by", _short(statements.maker(report.made_by))
-    yield "requested by", _short(report.requested_by or "")
+        yield f"generalization of {name}", attribute.generalization or ""
+    yield "policies", ", ".join(report.policies)
+    yield "made by", statements.maker(report.made_by)
+    yield "requested by", report.requested_by or ""
     if report.outcome is not None and report.outcome.decision:
-        yield "decision", _short(f"{report.outcome.decision} by {report.outcome.decided_by}")
-    yield "version", _short(report.version)
+        yield "decision", f"{report.outcome.decision} by {report.outcome.decided_by}"
+    yield "version", report.version
 
 
-def _short(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = ", ".join(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = printable(text)
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _excerpt(text: str, same: int) -> str:
+    """A long text around the place from which on two texts differ."""
+    start = 0 if len(text) <= _MOST else max(0, same - _MOST // 4)
+    shown = text[start : start + _MOST]
+    cut = start > 0, start + _MOST < len(text)
+    return printable(f"{'…' if cut[0] else ''}{shown}{'…' if cut[1] else ''}")
 
 
 def compared(pair: Sequence[Report]) -> list[Section]:

@@ -49,6 +49,18 @@ def test_a_comparison_begins_with_what_was_asked_and_decided_otherwise(client, c
     )
 
 
+def test_a_difference_behind_many_equal_characters_is_shown():
+    same = [{"name": f"column number {n}", "generalization": "interval"} for n in range(9)]
+    jobs = [
+        {"quasi_identifiers": [*same, {"name": "pay", "top": top}], "purpose": "x" * 500 + str(top)}
+        for top in (3, 4)
+    ]
+    rows = differences([Report.of(report_of(job=job)) for job in jobs]).rows
+    assert [name for name, _, _ in rows] == ["quasi-identifier pay", "purpose"]
+    assert [each[-4:] for each in rows[1][1:]] == ["xxx3", "xxx4"]
+    assert max(map(len, rows[1])) < 210
+
+
 def test_equal_jobs_have_no_differences(client, catalogue):
     for number in (1, 2):
         keep(catalogue, number)
