@@ -56,7 +56,8 @@ def open_ends(
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     """The values up to which, and from which on, values are published alike.
 
-    A share becomes a round value at that quantile, with k of the ``rows`` beyond it at least.
+    A share becomes a round value at that quantile, with k of the ``rows`` beyond it at least. Where
+    nearly all rows have one value there is none.
 
     Raises JobError where one is no value of the type.
     """
@@ -75,6 +76,8 @@ def open_ends(
             ends.append(_at(present, beyond if name == "bottom" else 1 - beyond, name == "top"))
     bottom, top = ends
     if bottom is not None and top is not None and not pc.less(bottom, top).as_py():
+        if any(percent_of(each) is not None for each in (quasi.bottom, quasi.top)):
+            return None, None  # nearly all rows have one value
         raise JobError(
             f"quasi_identifiers: column {quasi.name!r}: bottom must be below top; change one"
         )

@@ -52,6 +52,12 @@ def test_a_share_is_a_round_value_with_k_rows_beyond_it() -> None:
     assert np.count_nonzero(prices.to_numpy() >= top) >= 50
 
 
+def test_shares_of_a_column_with_one_common_value_leave_it_closed() -> None:
+    common = pa.array([0.0] * 990 + [float(each) for each in range(1, 12)])
+    assert ends_of(common, top="5 %", bottom="5 %") == (None, None)
+    assert ends_of(common, top="5 %", bottom="3") == (None, None)
+
+
 def test_values_beyond_the_ends_have_one_code() -> None:
     values = pa.array([1, 3, 5, 7, 9])
     codes = np.array([0, 1, 2, 3, 4, 5, 5], np.uint8)
