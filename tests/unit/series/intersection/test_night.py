@@ -164,10 +164,13 @@ def test_a_value_in_another_spelling_than_the_series_has_refuses_the_night() -> 
 
 def test_the_rows_of_a_release_are_read_part_by_part(tmp_path: Path) -> None:
     odd = [f"flu{' ' * blanks}" for blanks in range(1, 9)]  # and the hash of either may be greater
+    names = [f"p{number}" for number in range(17)]
     rows = [
-        {"age": ["[0, 9]", "[10, 19]"], "diagnosis": ["cold", "flu"], "person": ["ann", "bob"]},
-        {"age": ["[0, 9]"] * 8, "diagnosis": odd, "person": [f"p{n}" for n in range(7)] + [None]},
+        {"age": ["[0, 9]", *["[10, 19]"] * 9], "diagnosis": ["cold", *["flu"] * 9]},
+        {"age": ["[0, 9]"] * 8, "diagnosis": odd},
     ]
+    for part, persons in zip(rows, (names[:10], [*names[10:], None]), strict=True):
+        part["person"] = persons
     parts, persons_of = [], {}
     for number, part in enumerate(rows):
         path = str(tmp_path / f"part-{number}.parquet")
@@ -178,12 +181,12 @@ def test_the_rows_of_a_release_are_read_part_by_part(tmp_path: Path) -> None:
     numbers, published, persons, values, columns, misspelled = intersection._as_published(
         job_of(), "town", work, parts
     )
-    assert numbers.tolist() == [0, 1] + [0] * 8
+    assert numbers.tolist() == [0] + [1] * 9 + [0] * 8
     assert [len({*published[numbers == number].tolist()}) for number in (0, 1)] == [1, 1]
     assert published[0] != published[1]
-    assert columns.to_pydict() == {"age": ["[0, 9]", "[10, 19]"] + ["[0, 9]"] * 8}
-    assert len({*persons.tolist()}) == 10
-    assert [person == NOBODY for person in persons.tolist()] == [False] * 9 + [True]
+    assert columns.to_pydict() == {"age": ["[0, 9]"] + ["[10, 19]"] * 9 + ["[0, 9]"] * 8}
+    assert len({*persons.tolist()}) == 18
+    assert [person == NOBODY for person in persons.tolist()] == [False] * 17 + [True]
     assert len({*values[1:].tolist()}) == 1 and values[0] != values[1]
     assert misspelled == 8
 
