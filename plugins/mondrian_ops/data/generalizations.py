@@ -45,6 +45,13 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
             "its values an order"
         )
     _check_ladder(quasi, where, number=number, has_days=has_days, ordered=ordered)
+    if quasi.line_options and how != "interval" and not pa.types.is_null(type_):
+        raise JobError(
+            f"{where} cannot use {quasi.line_options[0]}, which is for intervals of numbers or "
+            "dates; list texts such as 'unknown' in csv.missing, or give its type in types"
+        )
+    if quasi.scale == "log" and how == "interval" and not number:
+        raise JobError(f"{where} cannot use scale: log, which needs numbers; use linear or rank")
     if quasi.grid is None:
         return how
     if not (number or has_days):

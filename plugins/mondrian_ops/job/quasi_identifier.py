@@ -147,7 +147,8 @@ class QuasiIdentifier(Options):
         text="How wide intervals are when cuts are weighed. Reports measure losses as before.",
         choices={
             "linear": "as the distance of their ends",
-            "log": "as the distance of the logarithms, log(1 + |x|): a fine grain for small values",
+            "log": "as the distance of the logarithms, log(1 + |x|), of numbers: a fine grain for "
+            "small values",
             "rank": "as the share of the rows between their ends",
         },
         see="[How loss is measured](algorithms.md#how-loss-is-measured)",
@@ -233,6 +234,12 @@ class QuasiIdentifier(Options):
         return "".join(f" {end} {value}" for end, value in ends.items() if value is not None)
 
     @property
+    def line_options(self) -> tuple[str, ...]:
+        """The options given to it that only intervals of numbers or dates have."""
+        plain = {"top": None, "bottom": None, "scale": "linear"}
+        return tuple(name for name, unset in plain.items() if getattr(self, name) != unset)
+
+    @property
     def grid_step(self) -> float | None:
         """The step of its grid, if it has one and the job says which."""
         return None if isinstance(self.grid, str) else self.grid
@@ -290,10 +297,8 @@ class QuasiIdentifier(Options):
 
     def _check_line(self, path: str) -> None:
         """Check what only columns of numbers and dates have."""
-        asked = [end for end in ("top", "bottom") if getattr(self, end) is not None]
-        asked += ["scale"] if self.scale != "linear" else []
         is_interval = self.generalization in (None, "interval") and self.order is None
-        for name in asked:
+        for name in self.line_options:
             if not is_interval:
                 raise wrong(
                     f"{path}.{name}", f"is for intervals of numbers or dates; remove {name}"

@@ -31,6 +31,10 @@ def test_the_default_generalization_of_a_type(type_, expected):
     assert generalization_of(QuasiIdentifier("q"), type_) == expected
 
 
+def test_a_column_without_values_may_have_open_ends():
+    assert generalization_of(QuasiIdentifier("q", top="9"), pa.null()) == "set"
+
+
 @pytest.mark.parametrize(
     ("quasi", "type_", "says"),
     [
@@ -46,6 +50,12 @@ def test_the_default_generalization_of_a_type(type_, expected):
         (QuasiIdentifier("q", "interval", grid=7, origin=0.5), pa.timestamp("s"), "whole"),
         (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.string(), "cannot use a ladder"),
         (QuasiIdentifier("q", "hierarchy", ladder=(5,)), pa.date32(), "cannot use a ladder"),
+        (QuasiIdentifier("q", top="200000"), pa.string(), "cannot use top, which is for intervals"),
+        (QuasiIdentifier("q", bottom="1 %"), pa.bool_(), "cannot use bottom, which is for"),
+        (QuasiIdentifier("q", scale="rank"), pa.string(), "cannot use scale, which is for"),
+        (QuasiIdentifier("q", scale="log"), pa.date32(), "cannot use scale: log"),
+        (QuasiIdentifier("q", scale="log"), pa.timestamp("s"), "cannot use scale: log"),
+        (QuasiIdentifier("q", scale="log"), pa.time32("s"), "cannot use scale: log"),
     ],
 )
 def test_types_that_cannot_be_generalized_so(quasi, type_, says):
