@@ -43,7 +43,7 @@ from mondrian_ops.generalize.labels import (
     of_codes,
     starred,
 )
-from mondrian_ops.generalize.lines import LINEAR, Scale, with_open_ends
+from mondrian_ops.generalize.lines import LINEAR, WidthScale, with_open_ends
 from mondrian_ops.generalize.native.classes import (
     extents,
     extents_of_columns,
@@ -205,7 +205,7 @@ class IntervalAttribute(Attribute):
     span: float | None = None
     bottom: pa.Scalar | None = field(default=None, kw_only=True)
     top: pa.Scalar | None = field(default=None, kw_only=True)
-    scale: Scale = field(default=LINEAR, kw_only=True)
+    scale: WidthScale = field(default=LINEAR, kw_only=True)
     generalization: str = field(default="interval", kw_only=True)
 
     def encode(self, column: Column) -> Encoded:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -20,7 +22,7 @@ from mondrian_ops.native.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class WidthScale:
     """How positions on a line become those by which widths are measured.
 
     ``quantiles``: of the column, ascending positions, for ``rank``.
@@ -41,14 +43,14 @@ class Scale:
         return line
 
 
-LINEAR = Scale("linear", np.zeros(0))
+LINEAR = WidthScale("linear", np.zeros(0))
 
 
-def scale_of(quasi: QuasiIdentifier, quantiles: pa.Array) -> Scale:
+def scale_of(quasi: QuasiIdentifier, quantiles: pa.Array) -> WidthScale:
     """The scale of a quasi-identifier whose column has these ``quantiles``."""
     if quasi.scale != "rank":
-        return Scale(quasi.scale, np.zeros(0))
-    return Scale("rank", positions(quantiles.drop_null(), quasi.name))
+        return WidthScale(quasi.scale, np.zeros(0))
+    return WidthScale("rank", positions(quantiles.drop_null(), quasi.name))
 
 
 def open_ends(
@@ -87,16 +89,31 @@ def open_ends(
 def _value(column: str, name: str, text: str, type_: pa.DataType) -> pa.Scalar:
     try:
         if pa.types.is_integer(type_):
-            number = float(text)
+            number = Decimal(text)
+            if not abs(number) < 2**64:  # no integer type holds it
+                raise OverflowError
             # The least whole number that is not below a top, the greatest that is not above.
-            whole = int(np.ceil(number) if name == "top" else np.floor(number))
-            return pa.scalar(whole if "." in text or "e" in text else int(text), type_)
-        return read_value(text, type_)
+            return pa.scalar(math.ceil(number) if name == "top" else math.floor(number), type_)
+        if pa.types.is_timestamp(type_) and type_.tz:
+            return _in_zone(text, type_)
+        value = read_value(text, type_)
+        if pa.types.is_floating(type_) and not math.isfinite(value.as_py()):
+            raise OverflowError
+        return value
     except (ArithmeticError, ValueError, pa.ArrowInvalid):
         raise JobError(
             f"quasi_identifiers: column {column!r} of type {type_}: {name} {text!r} is no value of "
-            "this type; give one, such as 200000 or 2020-01-31, or a share such as 1 %"
+            "this type; give one, such as 200000, 2020-01-31 or 13:30, or a share such as 1 %"
         ) from None
+
+
+def _in_zone(text: str, type_: pa.DataType) -> pa.Scalar:
+    """A moment of a type with a time zone, in which a text without an offset is read."""
+    try:
+        local = read_value(text, pa.timestamp(type_.unit))
+    except pa.ArrowInvalid:
+        return read_value(text, type_)
+    return pc.assume_timezone(local, type_.tz, ambiguous="earliest", nonexistent="latest")
 
 
 def _at(present: pa.Array, share: float, upwards: bool) -> pa.Scalar:
@@ -121,8 +138,8 @@ def with_open_ends(
     The value of that code is the end.
     """
     count = len(values)
-    upto = 0 if bottom is None else _true(pc.less_equal(values, bottom))
-    start = count if top is None else _true(pc.less(values, top))
+    upto = 0 if bottom is None else count_true(pc.less_equal(values, bottom))
+    start = count if top is None else count_true(pc.less(values, top))
     if not upto and start == count:
         return codes, values
     first, last = max(0, upto - 1), min(start, count - 1)
@@ -134,5 +151,6 @@ def with_open_ends(
     return look_up(table, codes), pa.concat_arrays(parts)
 
 
-def _true(flags: pa.Array) -> int:
+def count_true(flags: pa.Array) -> int:
+    """How many of the flags are true."""
     return int(pc.sum(flags).as_py() or 0)

@@ -31,6 +31,30 @@ def test_ends_are_values_of_the_columns_type() -> None:
     assert ends_of(days, top="2023-05-01") == (None, dt.date(2023, 5, 1))
 
 
+def test_numbers_are_read_however_they_are_written() -> None:
+    for text in ("1E2", "1e2", "100.0"):
+        assert ends_of(NUMBERS, top=text) == (None, 100)
+    large = 2**62 + 1
+    assert ends_of(pa.array([0, 2**62]), top=f"{large}.0") == (None, large)
+
+
+def test_moments_are_read_in_the_zone_of_their_column() -> None:
+    rome = dt.timezone(dt.timedelta(hours=1))
+    moments = pa.array([0, 1], pa.timestamp("s", "Europe/Rome"))
+    midnight = dt.datetime(2000, 1, 1, tzinfo=rome)
+    for text in ("2000-01-01", "2000-01-01 00:00:00", "1999-12-31T23:00:00Z"):
+        assert ends_of(moments, top=text) == (None, midnight)
+    _, skipped = ends_of(moments, top="2021-03-28 02:30:00")  # by the change to summer time
+    assert skipped.astimezone(dt.UTC) == dt.datetime(2021, 3, 28, 1, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e400"])
+@pytest.mark.parametrize("type_", [pa.float64(), pa.float16(), pa.int64(), pa.decimal128(25, 2)])
+def test_an_end_is_finite(type_: pa.DataType, text: str) -> None:
+    with pytest.raises(JobError, match="is no value of this type"):
+        ends_of(pa.array([0, 1]).cast(type_), top=text)
+
+
 @pytest.mark.parametrize("text", ["many", "2020-01-01"])
 def test_an_end_of_another_type_is_refused(text: str) -> None:
     with pytest.raises(
