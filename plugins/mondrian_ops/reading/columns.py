@@ -113,8 +113,8 @@ class Intervals:
         """(rows,) a value of each interval, each as likely as any other; null without both ends."""
         empty = pc.or_(self.low.is_null(), self.high.is_null())
         if pa.types.is_floating(self.low.type):
-            low, high = (_numbers(each.fill_null(0)) for each in (self.low, self.high))
-            drawn = pa.array(draw.uniform(low, high))
+            low, high = (pc.if_else(empty, 0.0, each) for each in (self.low, self.high))
+            drawn = pa.array(draw.uniform(low.to_numpy(), high.to_numpy()))
         else:
             low, high = (pc.if_else(empty, 0, _ticks(each)) for each in (self.low, self.high))
             ticks = draw.integers(low.to_numpy(), high.to_numpy(), endpoint=True)

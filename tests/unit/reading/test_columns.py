@@ -60,9 +60,10 @@ def test_what_is_no_interval_is_named_without_its_text() -> None:
 
 @pytest.mark.parametrize("labels", [("[3, 5]",), ("[0.25, 0.5]",), ("[2024-01-01, 2024-01-03]",)])
 def test_drawn_values_lie_in_their_intervals(labels: tuple[str, ...]) -> None:
-    read = intervals(*labels * 200, None, "*")
+    one = labels[0][1:-1].split(", ")[0]
+    read = intervals(*labels * 200, None, "*", f"[{one}, inf)", f"(-inf, {one}]")
     drawn = read.drawn(np.random.default_rng(1))
-    assert drawn.null_count == 2
+    assert drawn.null_count == 4
     values = drawn.to_pylist()[:200]
     low, high = read.low[0].as_py(), read.high[0].as_py()
     assert all(low <= value <= high for value in values)
