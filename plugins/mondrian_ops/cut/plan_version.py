@@ -11,7 +11,7 @@ from typing import Any
 
 from mondrian_ops.errors import StorageError
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def check_schema(value: Mapping[str, Any]) -> None:
