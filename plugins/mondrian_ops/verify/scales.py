@@ -74,10 +74,15 @@ class Scale:
         return _line(values)
 
     def of_bounds(self, least: pa.Array, greatest: pa.Array, hidden: pa.Array) -> Ends:
-        """The intervals between typed bounds, or values that are missing or ``hidden``."""
+        """The intervals between typed bounds, or values that are missing or ``hidden``.
+
+        Raises ArrowInvalid where what is hidden has bounds.
+        """
         low, high = self.bounds(least), self.bounds(greatest)
-        star = flags(hidden)
-        missing = nulls(low) & nulls(high) & ~star
+        star, nothing = flags(hidden), nulls(low) & nulls(high)
+        if np.any(star & ~nothing):
+            raise pa.ArrowInvalid("what is hidden has bounds")
+        missing = nothing & ~star
         closed = np.full(len(low), self.closed)
         single = flags(pc.equal(low, high)) & closed
         return Ends(low, high, missing, star, single, closed)

@@ -212,6 +212,15 @@ def test_bounds_are_compared_as_they_are_typed():
     assert losses.star.tolist() == [False, False, True, False]
 
 
+@pytest.mark.parametrize("ends", [(1, 5), (1, None), (None, 5)])
+def test_what_is_hidden_has_no_bounds(ends: tuple[int | None, int | None]) -> None:
+    labels = labels_of("n", pa.array([1, 9]), interval_style="bounds")
+    published = [*(pa.array([each], pa.int64()) for each in ends), pa.array([True])]
+    place = np.zeros(1, np.int64)
+    with pytest.raises(PrivacyError, match="column 'n': a published label cannot be read"):
+        labels.covers(published, pa.array([7]), place, place)
+
+
 def test_bounds_with_one_end_are_limited_by_the_dataset() -> None:
     labels = labels_of("n", pa.array([1, 9]), [5], interval_style="bounds")
     losses = labels.losses([pa.array([None, 5]), pa.array([4, None]), pa.array([False] * 2)])
