@@ -66,6 +66,8 @@ def _population_risk(size: int, fraction: float) -> float:
     rest = 1 - fraction
     if size == 1:
         return -fraction / rest * math.log(fraction)
+    if size == 2 and rest < 0.01:  # as a series: the terms of the formula cancel out
+        return fraction * sum(rest**n / ((n + 1) * (n + 2)) for n in range(9))
     if size == 2:
         return fraction / rest**2 * (fraction * math.log(fraction) + rest)
     return fraction / (size - rest)

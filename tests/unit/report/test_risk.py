@@ -34,6 +34,13 @@ def test_the_estimate_is_the_mean_of_a_simulated_population(size: int, fraction:
     assert found["k_map"] == max(1, int(1 / found["population_max"] + 1e-9))
 
 
+@pytest.mark.parametrize("rest", [1e-16, 1e-12, 1e-9, 1e-5, 0.00999, 0.01001])
+def test_a_class_of_two_in_nearly_the_whole_population(rest: float) -> None:
+    found = risks_beside([(2, 3)], 2, None, 1 - rest)
+    assert found["population_max"] == pytest.approx(0.5 - rest / 3, abs=rest**2 + 1e-11)
+    assert (found["population_max"] <= 0.5, found["k_map"]) == (True, 2)
+
+
 def test_a_whole_population_has_the_risk_of_the_data() -> None:
     found = risks_beside([(5, 2), (10, 1)], 5, None, 1.0)
     assert found == {"k_map": 5, "population_max": 0.2, "population_avg": 0.15}
