@@ -72,7 +72,8 @@ class Reader:
     def page(self, choice: Choice) -> Page:
         """The chosen page of the list, or the nearest page that there is."""
         chosen = sa.and_(self._is_readable, *choice.conditions())
-        total = self._connection.scalar(sa.select(sa.func.count()).where(chosen)) or 0
+        counted = sa.select(sa.func.count()).where(chosen)
+        total: int = self._connection.execute(counted).scalar_one()
         pages = max(1, math.ceil(total / PAGE_ROWS))
         number = min(max(choice.page, 1), pages)
         order = choice.order_by()
