@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 PEOPLE = (1, 2, 5, 10, 20, 50)
 """Rows are counted by how many people they may be of: at least so many."""
 
+_DIGITS = 4  # more would tell of single rows
 _BLOCK = 1 << 14
 _FLAGS = 1 << 20
 _SHIFT = np.uint64(64 - 20)  # the highest bits depend on all others
@@ -88,39 +89,50 @@ def _word(values: pa.Array) -> NDArray[np.uint64]:
     return of_rows
 
 
-def raw_risk(people: Ints, k: int) -> dict[str, Any]:
+def raw_risk(people: Ints, k: int, persons: Ints | None = None) -> dict[str, Any]:
     """The risk before the release, by how many ``people`` (rows,) each sampled row may be of.
 
+    ``persons`` (rows,): a number of each row's person; None where each row is a person's.
     ``rows_by_people`` has pairs (least people, share of rows), none of which is of fewer than k
-    rows; ``unique`` is None where fewer than k rows are.
+    persons. ``unique`` and ``average`` are None where the unique rows, or the others, are.
     """
-    counts = rows_by_people(np.unique(people, return_counts=True), k)
-    unique = int(np.count_nonzero(people == 1))
+    every = np.ones(len(people), np.int64)
+    counts = rows_by_people((people, every), k, persons)
+    unique = people == 1
+    few = any(0 < _persons(part, every, persons) < k for part in (unique, ~unique))
     return {
-        "unique": None if 0 < unique < k else unique / len(people),
-        "average": float(np.mean(1 / people)),
+        "unique": None if few else np.count_nonzero(unique) / len(people),
+        "average": None if few else round(float(np.mean(1 / people)), _DIGITS),
         "rows_by_people": [[least, rows / len(people)] for least, rows in counts],
     }
 
 
-def rows_by_people(sizes: tuple[Any, Any], k: int) -> list[tuple[int, int]]:
+def rows_by_people(
+    sizes: tuple[Any, Any], k: int, persons: Ints | None = None
+) -> list[tuple[int, int]]:
     """Pairs (least people, rows) of some rows, given how many rows have each number of people.
 
-    A pair of fewer than k rows is counted with the next one, or with the one before the last.
+    A pair of fewer than k ``persons`` (see `raw_risk`) is counted with the next one, or with the
+    one before the last.
     """
-    step = np.searchsorted(PEOPLE, sizes[0], "right") - 1
-    rows = np.bincount(step, weights=sizes[1], minlength=len(PEOPLE)).astype(np.int64)
+    step, rows = np.searchsorted(PEOPLE, sizes[0], "right") - 1, np.asarray(sizes[1])
     found: list[tuple[int, int]] = []
-    waiting, since = 0, 0
-    for least, count in zip(PEOPLE, rows.tolist(), strict=True):
-        if not count:
+    waiting, since = np.zeros(len(rows), np.bool_), 0
+    for at, least in enumerate(PEOPLE):
+        here = step == at
+        if not here.any():
             continue
         since = since or least
-        waiting += count
-        if waiting >= k:
-            found.append((since, waiting))
-            waiting, since = 0, 0
-    if waiting and found:
+        waiting |= here
+        if _persons(waiting, rows, persons) >= k:
+            found.append((since, int(rows[waiting].sum())))
+            waiting[:], since = False, 0
+    if waiting.any() and found:
         least, count = found.pop()
-        found.append((least, count + waiting))
+        found.append((least, count + int(rows[waiting].sum())))
     return found
+
+
+def _persons(part: NDArray[np.bool_], rows: Ints, persons: Ints | None) -> int:
+    """How many persons some of the entries are of."""
+    return int(rows[part].sum()) if persons is None else len(np.unique(persons[part]))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from mondrian_ops.cut.anonymizer import Released
 from mondrian_ops.cut.planning import chosen_rows
+from mondrian_ops.data.person_rows import hashed
 from mondrian_ops.data.raw_risk import people_like, raw_risk
 from mondrian_ops.engines.class_samples import measured_once, sampled_fragments
 from mondrian_ops.engines.handover import Fragment, Summary
@@ -30,7 +31,8 @@ SAMPLED = 10_000
 _CORRELATIONS = 10  # of columns, those that changed the most
 _DIGITS = 4
 _FIGURES = "use.json"
-_PUBLISHED, _PEOPLE, _RAW, _RELEASED = "published", "people", "raw ", "released "
+_PUBLISHED, _PEOPLE, _PERSON = "published", "people", "person"
+_RAW, _RELEASED = "raw ", "released "
 
 
 def take_sample(run: Run, fragment: Fragment, rows: pa.Table, released: Released) -> None:
@@ -66,6 +68,8 @@ def sample_of(
     table, job = {_PUBLISHED: pa.array(place >= 0)}, run.dataset.job
     people = people_like(rows, drawn, job.quasi_identifier_names, job.entity_id)
     table[_PEOPLE] = pa.array(people)
+    if job.entity_id is not None:
+        table[_PERSON] = pa.array(hashed(raw[job.entity_id]))
     for name in dict.fromkeys([*job.quasi_identifier_names, *([job.target] if job.target else [])]):
         table[_RAW + name] = decoded(raw[name])
     for name in job.quasi_identifier_names:
@@ -96,7 +100,8 @@ def figures_of(run: Run, samples: Sequence[pa.Table]) -> dict[str, Any]:
         "distance": {name: _round(column.distance()) for name, column in columns.items()},
         "correlations": [_rounded(change) for change in changes[:_CORRELATIONS]],
     }
-    figures["before"] = raw_risk(sample[_PEOPLE].to_numpy(), job.k)
+    persons = None if job.entity_id is None else sample[_PERSON].to_numpy()
+    figures["before"] = raw_risk(sample[_PEOPLE].to_numpy(), job.k, persons)
     if job.target is not None:
         figures["model"] = {"target": job.target, **_model(list(columns.values()), sample, job)}
     return figures

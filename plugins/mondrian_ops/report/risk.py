@@ -15,13 +15,14 @@ Pairs = Sequence[tuple[int, ...]]
 class RiskBefore:
     """The risk of the raw quasi-identifiers, by a sample of rows.
 
-    ``unique``: the share of rows whose values nobody else has; None for fewer than k rows.
-    ``average``: the chance of picking the right row. ``rows_by_people``: pairs (least people, share
-    of rows), by how many people have the values of a row.
+    ``unique``: the share of rows whose values nobody else has. ``average``: the chance of picking
+    the right row. Both are None where these rows, or the others, are of fewer than k persons.
+    ``rows_by_people``: pairs (least people, share of rows), by how many people have the values of a
+    row.
     """
 
     unique: float | None = None
-    average: float
+    average: float | None = None
     rows_by_people: tuple[tuple[int, float], ...] = ()
 
 

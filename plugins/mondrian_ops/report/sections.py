@@ -313,10 +313,14 @@ def _before(risk: Risk) -> str:
     before = risk.before
     if before is None:
         return ""
-    unique = "some" if before.unique is None else percent(before.unique)
+    if before.unique is None or before.average is None:
+        return (
+            " How many rows were the only one with their values before is not shown: these, or the "
+            "others, are of fewer than k persons."
+        )
     return (
-        f" Before, {unique} of the rows were the only one with their values, and the average risk "
-        f"was {percent(before.average)}."
+        f" Before, {percent(before.unique)} of the rows were the only one with their values, and "
+        f"the average risk was {percent(before.average)}."
     )
 
 

@@ -60,10 +60,27 @@ def test_the_risk_is_told_of_k_rows_at_least() -> None:
     assert risk["unique"] == 0.4
     assert risk["average"] == pytest.approx((40 + 30 / 3 + 30 / 12) / 100)
     assert risk["rows_by_people"] == [[1, 0.4], [2, 0.3], [10, 0.3]]
-    few = raw_risk(np.repeat([1, 12], [3, 97]), 5)
-    assert few["unique"] is None
-    assert few["rows_by_people"] == [[1, 1.0]]
     assert raw_risk(np.full(9, 7), 5)["unique"] == 0
+    assert raw_risk(np.repeat([1, 12], [5, 3009]), 5)["average"] == 0.0849  # no more digits
+
+
+@pytest.mark.parametrize("people", [np.repeat([1, 12], [3, 97]), np.repeat([1, 2], [97, 3])])
+def test_unique_rows_are_not_counted_where_these_or_the_others_are_few(people: np.ndarray) -> None:
+    hidden = {"unique": None, "average": None, "rows_by_people": [[1, 1.0]]}
+    assert raw_risk(people, 5) == hidden
+    assert raw_risk(people, 4) == hidden
+    assert raw_risk(people, 3)["unique"] == np.mean(people == 1)
+
+
+def test_rows_of_one_person_are_those_of_one() -> None:
+    people, others = np.repeat([1, 12, 60], [12, 12, 76]), np.arange(100, 176)
+    persons = np.concatenate([np.zeros(12), np.arange(12), others]).astype(np.int64)
+    risk = raw_risk(people, 12, persons)
+    assert risk == {"unique": None, "average": None, "rows_by_people": [[1, 0.24], [50, 0.76]]}
+    alone = np.where(people == 12, 1, people)
+    assert raw_risk(alone, 12, persons)["unique"] == 0.24
+    assert raw_risk(alone, 13, persons)["rows_by_people"] == [[1, 1.0]]  # person 0 counts once
+    assert raw_risk(people[:12], 5, persons[:12])["rows_by_people"] == []
 
 
 @pytest.mark.parametrize(

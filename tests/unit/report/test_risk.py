@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_ops.report.risk import risks_beside
+from mondrian_ops.report.document import Risk
+from mondrian_ops.report.risk import RiskBefore, risks_beside
+from mondrian_ops.report.sections import _before
 
 
 def test_without_a_sample_or_a_fraction_there_is_nothing_beside() -> None:
@@ -19,6 +21,17 @@ def test_rows_by_people_before_and_after() -> None:
     assert risks == {"before": before, "rows_by_people": [[5, 10 / 22], [10, 12 / 22]]}
     of_persons = risks_beside([(5, 2, 40), (12, 1, 60)], 5, before, None)
     assert of_persons["rows_by_people"] == [[5, 0.4], [10, 0.6]]
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (RiskBefore(unique=0.25, average=0.5), "Before, 25.0 % of the rows were the only one"),
+        (RiskBefore(), "with their values before is not shown: these, or the others, are of fewer"),
+    ],
+)
+def test_the_risk_before_in_words(before: RiskBefore, words: str) -> None:
+    assert words in _before(Risk(prosecutor_max=0.2, prosecutor_avg=0.1, before=before))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 20])
