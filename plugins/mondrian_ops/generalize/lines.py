@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
 
@@ -14,11 +15,14 @@ from mondrian_ops.data.encoding import Codes, code_dtype, positions, value_type
 from mondrian_ops.data.small_integers import look_up
 from mondrian_ops.data.values import read_value
 from mondrian_ops.errors import JobError
+from mondrian_ops.generalize.cells import Cells
 from mondrian_ops.generalize.rounding import round_between
 from mondrian_ops.job.options import percent_of
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.late_methods import dataclass
 from mondrian_ops.native.arrays import Floats
+
+_MORE = 2.0  # times the share that a job gives, beyond which an end moves outward or is noted
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ def open_ends(
     type_ = value_type(type_)
     type_ = pa.float32() if pa.types.is_float16(type_) else type_
     present = quantiles.drop_null().cast(type_)
+    rows_by_value = rows / max(1, len(quantiles))
     ends: list[pa.Scalar | None] = []
     for name, text in (("bottom", quasi.bottom), ("top", quasi.top)):
         share = percent_of(text)
@@ -74,8 +79,7 @@ def open_ends(
         elif share is None:
             ends.append(_value(quasi.name, name, text, type_))
         else:
-            beyond = min(0.5, max(share, k / max(1, rows)))
-            ends.append(_at(present, beyond if name == "bottom" else 1 - beyond, name == "top"))
+            ends.append(_at(present, share, k, max(1.0, rows_by_value), name == "top"))
     bottom, top = ends
     if bottom is not None and top is not None and not pc.less(bottom, top).as_py():
         if any(percent_of(each) is not None for each in (quasi.bottom, quasi.top)):
@@ -116,18 +120,61 @@ def _in_zone(text: str, type_: pa.DataType) -> pa.Scalar:
     return pc.assume_timezone(local, type_.tz, ambiguous="earliest", nonexistent="latest")
 
 
-def _at(present: pa.Array, share: float, upwards: bool) -> pa.Scalar:
-    """A round value near the quantile of a share, so that it is nobody's; with more beyond it."""
+def _at(
+    present: pa.Array, share: float, k: int, rows_by_value: float, upwards: bool
+) -> pa.Scalar | None:
+    """A round value near the quantile of a share, so that it is nobody's; with more beyond it.
+
+    Where many rows have the value at the quantile, the end lies beyond this value, if ``k`` rows
+    do. None where they do not, and those that have it or lie beyond it are more than half.
+    """
     last = len(present) - 1
-    at = int(np.floor(share * last) if upwards else np.ceil(share * last))
+    beyond = min(0.5, max(share, k / (rows_by_value * len(present))))
+    at = int(np.floor((1 - beyond) * last) if upwards else np.ceil(beyond * last))
+    inside, outside = (pc.less, pc.greater) if upwards else (pc.greater, pc.less)
     value = present[at]
-    others = pc.less(present, value) if upwards else pc.greater(present, value)
-    inner = present.filter(others)
+    inner = present.filter(inside(present, value))
+    merged = 1 - len(inner) / len(present)
+    if merged > min(0.5, _MORE * beyond):
+        outer = present.filter(outside(present, value))
+        if 1 + (len(outer) - 1) * rows_by_value >= k:
+            value = outer[0 if upwards else len(outer) - 1]
+            inner = present.filter(inside(present, value))
+        elif merged > 0.5:
+            return None
     if not len(inner):
         return value
     ends = (inner[len(inner) - 1], value) if upwards else (value, inner[0])
-    found = round_between(*ends)
-    return value if found is None else read_value(found.value, present.type)
+    rounded = round_between(*ends)
+    return value if rounded is None else read_value(rounded.value, present.type)
+
+
+def notes_on_ends(
+    quasi: QuasiIdentifier,
+    ends: tuple[pa.Scalar | None, pa.Scalar | None],
+    quantiles: pa.Array,
+    cells: Cells | None = None,
+) -> Iterator[str]:
+    """What is to say of `open_ends` that publish more rows alike than the job seems to want."""
+    present = quantiles.drop_null()
+    texts = {"bottom": quasi.bottom, "top": quasi.top}
+    for (name, text), end in zip(texts.items(), ends, strict=True):
+        share = percent_of(text)
+        if text is None or len(present) < 2:
+            continue
+        where = f"column {quasi.name!r}: {name} {text}"
+        if end is None:
+            yield f"{where} has no effect, as most rows have one value; give a value as {name}"
+            continue
+        values = pa.concat_arrays([present, pa.array([end], present.type)])
+        if cells is not None:
+            values = pa.array(cells.of(values, quasi.name))
+        is_beyond = pc.less_equal if name == "bottom" else pc.greater_equal
+        merged = count_true(is_beyond(values[:-1], values[-1])) / len(present)
+        if merged > min(0.5, _MORE * (share or 1)):
+            size = "more than half" if merged > 0.5 else f"{100 * merged:.0f} %"
+            remedy = "a share is written as 1 %" if share is None else "a value can be given"
+            yield f"{where} publishes {size} of the rows with values alike; {remedy}"
 
 
 def with_open_ends(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from mondrian_ops.generalize.attributes import (
 )
 from mondrian_ops.generalize.cells import Boundaries, Cells, Grid
 from mondrian_ops.generalize.labels import single_text
-from mondrian_ops.generalize.lines import open_ends, scale_of
+from mondrian_ops.generalize.lines import notes_on_ends, open_ends, scale_of
 from mondrian_ops.generalize.set_attribute import SetAttribute
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
@@ -43,6 +44,15 @@ def attributes_of(
         _attribute(profile, quasi, hierarchies.get(quasi.name), job, tree_order)
         for quasi in job.quasi_identifiers
     ]
+
+
+def notes_on_open_ends(profile: Profile, job: Job) -> Iterator[str]:
+    """What is to say of the open ends that ``job`` gives its columns."""
+    for quasi in profile.resolved(job).quasi_identifiers:
+        quantiles = profile.quantiles.get(quasi.name)
+        if quasi.open_ends and quantiles is not None:
+            ends = open_ends(quasi, profile.types[quasi.name], quantiles, profile.rows, job.k)
+            yield from notes_on_ends(quasi, ends, quantiles, _cells(profile, quasi))
 
 
 def _attribute(

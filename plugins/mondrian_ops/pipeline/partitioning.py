@@ -32,6 +32,7 @@ from mondrian_ops.engines import Engine, RowsSeen, StepwiseEngine, engine_of
 from mondrian_ops.engines.handover import Fragment, Part, PartSummary, RunState
 from mondrian_ops.engines.run import Dataset, Run
 from mondrian_ops.errors import UnattainableError
+from mondrian_ops.generalize.resolving import notes_on_open_ends
 from mondrian_ops.job.job import Job
 from mondrian_ops.phases import Phases
 from mondrian_ops.pipeline.checks import (
@@ -339,7 +340,7 @@ def _described(run: Run, merged: Plan, counts: LeafCounts, retrieval: str) -> Ru
         rows=source.rows,
         columns=column_roles(job, source.schema.names, source.index),
         constant=constant_note(draft.profile.constant),
-        column_notes=draft.profile.notes,
+        column_notes=[*draft.profile.notes, *notes_on_open_ends(draft.profile, job)],
         cut=draft.cut,
         retrieval=retrieval,
         leaves=merged.fragments,

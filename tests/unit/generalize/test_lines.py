@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 from mondrian_ops.errors import JobError
-from mondrian_ops.generalize.lines import LINEAR, open_ends, scale_of, with_open_ends
+from mondrian_ops.generalize.cells import Grid
+from mondrian_ops.generalize.lines import (
+    LINEAR,
+    notes_on_ends,
+    open_ends,
+    scale_of,
+    with_open_ends,
+)
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
 NUMBERS = pa.array(np.arange(1001))
@@ -78,8 +85,63 @@ def test_a_share_is_a_round_value_with_k_rows_beyond_it() -> None:
 
 def test_shares_of_a_column_with_one_common_value_leave_it_closed() -> None:
     common = pa.array([0.0] * 990 + [float(each) for each in range(1, 12)])
-    assert ends_of(common, top="5 %", bottom="5 %") == (None, None)
+    assert ends_of(common, k=200, top="5 %", bottom="5 %") == (None, None)
+    assert ends_of(common, k=5, top="5 %", bottom="5 %") == (None, 0.1)
     assert ends_of(common, top="5 %", bottom="3") == (None, None)
+
+
+def test_a_share_leaves_out_a_value_that_most_have() -> None:
+    """99 % have no gains. Those of the others are alike with a top, or nobody's if they are few."""
+    gains = pa.array([*range(-5010, -5000), *[0] * 980, *range(5001, 5011)])
+    bottom, top = ends_of(gains, top="1 %", bottom="1 %", k=5)
+    assert 0 < top <= 5001
+    assert -5001 <= bottom < 0
+    assert ends_of(gains.slice(10), top="1 %", k=100_000) == (None, None)
+    only_zeros = pa.array([0] * 1000)
+    assert ends_of(only_zeros, top="1 %", bottom="1 %") == (None, None)
+
+
+def test_k_of_the_rows_with_a_value_lie_beyond_a_share() -> None:
+    half = pa.array([None] * 500 + [*range(500)], pa.int64())
+    _, top = ends_of(half, top="1 %", k=500)  # 10,000 rows, 5,000 of them with a value
+    assert np.count_nonzero(np.arange(500) >= top) >= 50
+
+
+@pytest.mark.parametrize(
+    ("options", "noted"),
+    [
+        ({"top": "1 %", "bottom": "1 %"}, []),
+        ({"top": "900"}, []),
+        (
+            {"top": "0.01"},
+            ["top 0.01 publishes more than half of the rows with values alike; a sh"],
+        ),
+        ({"top": "1 %", "k": 1000}, ["top 1 % publishes 10 % of the rows with values alike; a va"]),
+    ],
+)
+def test_a_note_tells_an_end_that_publishes_many_rows_alike(
+    options: dict[str, Any], noted: list[str]
+) -> None:
+    k = options.pop("k", 5)
+    quasi = QuasiIdentifier("q", **options)
+    ends = open_ends(quasi, NUMBERS.type, NUMBERS, 10_000, k)
+    notes = [*notes_on_ends(quasi, ends, NUMBERS)]
+    assert len(notes) == len(noted)
+    for note, start in zip(notes, noted, strict=True):
+        assert note.startswith(f"column 'q': {start}")
+
+
+def test_a_note_tells_that_a_share_has_no_end() -> None:
+    zeros = pa.array([0] * 1000)
+    (note,) = notes_on_ends(QuasiIdentifier("q", top="1 %"), (None, None), zeros)
+    assert "top 1 % has no effect, as most rows have one value" in note
+
+
+def test_a_note_counts_the_rows_of_the_cell_that_an_end_opens() -> None:
+    quasi, ends = QuasiIdentifier("q", top="900"), (None, pa.scalar(900))
+    assert [*notes_on_ends(quasi, ends, NUMBERS, Grid(100, 0))] == []
+    (note,) = notes_on_ends(quasi, ends, NUMBERS, Grid(5000, 0))
+    assert "publishes more than half" in note
 
 
 def test_values_beyond_the_ends_have_one_code() -> None:
