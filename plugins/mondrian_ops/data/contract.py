@@ -16,7 +16,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from mondrian_ops.data.encoding import value_type
-from mondrian_ops.data.generalizations import generalization_of
+from mondrian_ops.data.generalizations import described, generalization_of
+from mondrian_ops.data.grid_steps import GRID
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.named_types import is_text
 from mondrian_ops.errors import JobError
@@ -28,6 +29,7 @@ LEFT_OUT = "left out"
 _QUASI, _SENSITIVE, _RAW = "quasi-identifier", "sensitive", "published unchanged"
 _REDACTED, _ENTITY = "redacted", "tells persons apart"
 _NO_VALUES = str(pa.null())
+_INTERVAL = "interval"
 _MAX_NAMES = 20
 _NUMBERS = ("int", "uint", "float", "halffloat", "double", "decimal")
 _NAMED = {
@@ -48,12 +50,15 @@ class Column:
     """A column in a contract.
 
     ``type`` is empty where no value of it counts. ``generalization``, of a quasi-identifier, has
-    the steps of a grid or a ladder, and a digest of the hierarchy.
+    the steps of a grid or a ladder, and a digest of the hierarchy. ``chosen``: what its values
+    decide where the job does not, in full: ``interval``, ``grid 20``, ``set`` or ``prefix``; empty
+    in a night whose rows all wait; None before it is decided, and of releases of earlier versions.
     """
 
     role: str
     type: str = ""
     generalization: str = ""
+    chosen: str | None = None
 
     @property
     def is_published(self) -> bool:
@@ -76,10 +81,35 @@ class Column:
             return False
         if not (self.has_values and other.has_values):
             return True
-        return self == other
+        if self.chosen and other.chosen and self.chosen != other.chosen:
+            return False
+        return self == replace(other, chosen=self.chosen)
+
+    def kept_from(self, *others: Column | None) -> Column:
+        """The column with the type, if it has no values, and the choice of the first that agrees.
+
+        Earlier versions chose no grid, so that the intervals of theirs stay without one.
+        """
+        for other in others:
+            if other is None or not self.agrees(other):
+                continue
+            kept = other if other.has_values and not self.has_values else self
+            chosen = self.chosen or other.chosen
+            return replace(kept, chosen=_INTERVAL if other._is_old_interval else chosen)
+        last = others[0]
+        if last is not None and last._is_old_interval and self.generalization.startswith(_INTERVAL):
+            return replace(self, chosen=_INTERVAL)
+        return self
+
+    @property
+    def _is_old_interval(self) -> bool:
+        return self.chosen is None and self.generalization.startswith(_INTERVAL)
 
     def __str__(self) -> str:
-        how = f" ({self.generalization})" if self.generalization else ""
+        how = self.generalization
+        if self.chosen and self.chosen != how.partition(" ")[0]:
+            how += f", by its values {self.chosen}"
+        how = f" ({how})" if how else ""
         return ", ".join(filter(None, (self.type, self.role + how)))
 
 
@@ -146,7 +176,8 @@ def contract_of(
         type_ = types.get(name, type_name(field.type))
         if name in quasi:
             how = _generalization(quasi[name], field.type, job, hierarchies.get(name))
-            columns[name] = Column(_QUASI, type_name(field.type), how)
+            chosen = None if _is_chosen(quasi[name], how, job) else how.partition(" ")[0]
+            columns[name] = Column(_QUASI, type_name(field.type), how, chosen)
         elif name in job.sensitive:
             columns[name] = Column(_SENSITIVE, type_)
         elif name in job.identifiers:
@@ -178,20 +209,47 @@ def _generalization(
         how = generalization_of(quasi, type_)
     except JobError:  # who differs from the last release hears of that first
         how = str(quasi.generalization)
-    if quasi.ladder is not None:
-        return f"ladder {quasi.steps}"
-    if quasi.order is not None:
-        return f"order {'/'.join(quasi.order)}"
-    if quasi.grid is not None:
-        how = f"grid {quasi.on_grid}"
-    elif hierarchy is not None:
+    tree = ""
+    if hierarchy is not None:
         content = json.dumps(hierarchy.to_json(), sort_keys=True).encode()
-        return f"hierarchy {hashlib.sha256(content).hexdigest()[:12]}"
-    how += quasi.open_ends
-    is_bounds = how != "set" and how != "prefix" and job.interval_style == "bounds"
+        how, tree = "hierarchy", hashlib.sha256(content).hexdigest()[:12]
     if how == "set" and job.set_style == "list":
         return "set as lists"
-    return f"{how} as bounds" if is_bounds else how
+    is_line = how == _INTERVAL and quasi.order is None
+    how = described(quasi, how, tree)
+    # Earlier versions published bounds without the flag, and said "as bounds".
+    return f"{how} as bounds and hidden" if is_line and job.interval_style == "bounds" else how
+
+
+def _is_chosen(quasi: QuasiIdentifier, how: str, job: Job) -> bool:
+    """Whether the values of a column decide how exactly it is generalized, see `Grids`."""
+    if how.startswith(_INTERVAL) and not job.has_grids:
+        return False
+    return quasi.grid == "auto" or quasi.generalization is None
+
+
+def decided(
+    contract: Contract, generalizations: Mapping[str, str], steps: Mapping[str, float]
+) -> dict[str, Column]:
+    """The contract with what the values of a release decided: see `Column`.
+
+    ``generalizations`` of its quasi-identifiers, ``steps`` of those that have a grid; without any
+    the columns are left to the next release.
+    """
+    return {
+        name: column
+        if column.chosen or column.role != _QUASI
+        else replace(column, chosen=_chosen(column, generalizations.get(name, ""), steps.get(name)))
+        for name, column in contract.items()
+    }
+
+
+def _chosen(column: Column, how: str, step: float | None) -> str:
+    if step is not None:
+        return f"{GRID}{step:.15g}"
+    # A column without values is generalized as texts are, whatever it was.
+    is_of_type = (how == _INTERVAL) == column.generalization.startswith(_INTERVAL)
+    return how if column.has_values and is_of_type else ""
 
 
 def named_types(contract: Contract) -> dict[str, str]:
@@ -214,8 +272,14 @@ def changes(now: Contract, last: Contract, earlier: Contract | None = None) -> l
             earlier is not None and _as_earlier(mine, earlier.get(name), theirs)
         ):
             continue
-        found.append(Change(name, theirs, mine))
+        found.append(Change(name, *_without_choices(theirs, mine)))
     return found
+
+
+def _without_choices(*columns: Column | None) -> Iterable[Column | None]:
+    """Two columns, as what their values decided is only named where nothing else differs."""
+    plain = [each and replace(each, chosen=None) for each in columns]
+    return columns if plain[0] == plain[1] else plain
 
 
 def _alike(one: Column | None, other: Column | None) -> bool:
@@ -230,11 +294,13 @@ def _as_earlier(mine: Column | None, then: Column | None, last: Column | None) -
     return _alike(mine, then) and (mine is None or last is None or last.role == mine.role)
 
 
-def completed(now: Contract, last: Contract) -> dict[str, Column]:
-    """The columns of a drop, those without any value with the type that they had."""
+def completed(now: Contract, last: Contract, earlier: Contract | None = None) -> dict[str, Column]:
+    """The columns of a drop, with what those of the last release that agree had before.
+
+    This is the type of a column without any value, and what its values decided. ``earlier``: as
+    for `changes`.
+    """
     return {
-        name: replace(column, type=last[name].type, generalization=last[name].generalization)
-        if not column.has_values and name in last and column.role == last[name].role
-        else column
+        name: column.kept_from(last.get(name), (earlier or {}).get(name))
         for name, column in now.items()
     }

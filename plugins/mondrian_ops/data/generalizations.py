@@ -65,6 +65,22 @@ def generalization_of(quasi: QuasiIdentifier, type_: pa.DataType) -> str:
     return how
 
 
+def described(quasi: QuasiIdentifier, how: str, tree: str = "") -> str:
+    """A quasi-identifier's generalization ``how``, in a text that is the same for the same one.
+
+    ``tree``: a digest of its hierarchy, if it has one from a file.
+    """
+    if quasi.ladder is not None:
+        how = f"ladder {quasi.steps}"
+    elif quasi.order is not None:
+        how = f"order {'/'.join(quasi.order)}"
+    elif quasi.grid is not None:
+        how = f"grid {quasi.on_grid}"
+    elif tree:
+        how = f"{how} {tree}"
+    return how + quasi.open_ends
+
+
 def _check_ladder(
     quasi: QuasiIdentifier, where: str, *, number: bool, has_days: bool, ordered: bool
 ) -> None:

@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 MOSTLY_RARE = 0.5
 """The share of rare ones among the values of a column from which on its intervals are rounded."""
 
+GRID = "grid "
+"""What the text of a choice begins with that is a grid; its step follows."""
+
 _POSSIBLE = 1000  # values between the robust ends: fewer tell nobody apart outside the dataset
 _CELLS = 100  # of a robust span, at least, so that little is lost in a small dataset
 _DAYS = 20  # of a robust span of moments; grids of them have whole days
@@ -61,19 +64,23 @@ class Grids:
         sample: pa.Table,
         domains: Mapping[str, pa.Array],
         quantiles: Mapping[str, pa.Array],
+        chosen: Mapping[str, str] | None = None,
     ) -> Self:
         """The grids of a dataset of some ``rows``, by a random ``sample`` of them.
 
         ``domains`` by column: the ends of its range. ``quantiles``: of the columns of intervals.
-        Where nights share boundaries, intervals end at these.
+        Where nights share boundaries, intervals end at these. ``chosen`` by column: what it has
+        had since the first release of its dataset, as of `contract.Column`.
         """
         rare, steps, codes = dict[str, float](), dict[str, float](), list[str]()
-        is_stable = job.series is not None and job.series.boundaries == "stable"
         persons = None if job.entity_id is None else sample[job.entity_id]
-        for quasi in () if job.recodes_globally or is_stable else job.quasi_identifiers:
+        for quasi in job.quasi_identifiers if job.has_grids else ():
             name = quasi.name
             if name not in quantiles or (quasi.is_described and quasi.grid != "auto"):
                 continue
+            kept = (chosen or {}).get(name, "")
+            if kept.startswith(GRID):
+                steps[name] = float(kept.removeprefix(GRID))
             if quasi.grid is None:
                 if look_like_codes(quantiles[name]):
                     codes.append(name)
@@ -83,6 +90,8 @@ class Grids:
                 if share < MOSTLY_RARE:
                     continue
                 rare[name] = share
+            if kept:
+                continue
             robust = robust_ends(quantiles[name], name)
             step = grid_step(sample[name], domains[name], robust, rows, job.k, persons)
             if step is not None:

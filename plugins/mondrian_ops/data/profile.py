@@ -112,10 +112,13 @@ class Profile:
         )
         return replace(job, quasi_identifiers=tuple(quasi_identifiers))
 
-    def with_quantiles(self, job: Job, sample: pa.Table) -> Profile:
+    def with_quantiles(
+        self, job: Job, sample: pa.Table, chosen: Mapping[str, str] | None = None
+    ) -> Profile:
         """The profile with the quantiles of a random sample of its rows.
 
-        Raises InputError on infinite values.
+        ``chosen`` by column: what it has had since the first release of its dataset. Raises
+        InputError on infinite values.
         """
         quantiles = {
             quasi.name: quantiles_of(sample[quasi.name])
@@ -128,8 +131,10 @@ class Profile:
         }
         for name in quantiles:
             positions(self.domains[name], name)
-        grids = Grids.of(job, self.rows, sample, self.domains, quantiles)
-        return replace(self, quantiles=quantiles, grids=grids)
+        grids = Grids.of(job, self.rows, sample, self.domains, quantiles, chosen)
+        kept = dict.fromkeys(self.prefixes, "prefix") | dict(chosen or {})
+        prefixes = tuple(name for name in self.rare if kept.get(name) == "prefix")
+        return replace(self, quantiles=quantiles, grids=grids, prefixes=prefixes)
 
     def sensitive(self, job: Job, hierarchies: Hierarchies) -> list[SensitiveDomain]:
         """The sensitive columns of ``job``; a hierarchy gives the order of its column's values."""

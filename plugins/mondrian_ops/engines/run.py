@@ -53,6 +53,12 @@ class Dataset:
     contract: Mapping[str, Any] | None = None
 
     @property
+    def chosen(self) -> dict[str, str]:
+        """By column, what the values of an earlier release decided, which this one keeps."""
+        columns = {} if self.contract is None else self.contract["columns"]
+        return {name: each["chosen"] for name, each in columns.items() if each.get("chosen")}
+
+    @property
     def holding(self) -> Holding | None:
         """Which rows wait for the next night; None where none may."""
         series = self.job.series

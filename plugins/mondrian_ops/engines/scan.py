@@ -129,7 +129,7 @@ def make_draft(
     """
     dataset = run.dataset
     job, hierarchies = dataset.job, dataset.hierarchies
-    profile = profiler.finish().with_quantiles(job, pilot)
+    profile = profiler.finish().with_quantiles(job, pilot, dataset.chosen)
     boundaries = _boundaries(dataset, profile, pilot)
     if boundaries is not None:
         profile = replace(profile, boundaries=boundaries.boundaries.arrays(profile.types))

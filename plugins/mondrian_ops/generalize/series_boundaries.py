@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from mondrian_ops.data.encoding import as_array, encode_ranks, value_type
-from mondrian_ops.data.generalizations import generalization_of
+from mondrian_ops.data.generalizations import described, generalization_of
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.data.values import json_value, read_value
 from mondrian_ops.errors import JobError, StorageError
@@ -114,16 +114,9 @@ def generalized_by(
     """How each quasi-identifier is generalized: equal texts give comparable published values."""
     texts = {}
     for quasi in job.quasi_identifiers:
-        text: str = generalization_of(quasi, types[quasi.name])
-        if quasi.grid is not None:
-            text = f"grid {quasi.on_grid}"
-        elif quasi.order is not None:
-            text = f"order {'/'.join(quasi.order)}"
-        elif quasi.ladder is not None:
-            text = f"ladder {quasi.steps}"
-        elif quasi.name in hierarchies:
-            text += f" {_digest(hierarchies[quasi.name])}"
-        texts[quasi.name] = text + quasi.open_ends
+        tree = _digest(hierarchies[quasi.name]) if quasi.name in hierarchies else ""
+        how = generalization_of(quasi, types[quasi.name])
+        texts[quasi.name] = described(quasi, how, tree)
     return texts
 
 

@@ -60,6 +60,12 @@ class Job(JobOptions):
         """Whether its releases have to be like the last one of their dataset."""
         return self.series is not None or self.schema is not None
 
+    @property
+    def has_grids(self) -> bool:
+        """Whether intervals may end on grids; in a series with boundaries they end at these."""
+        is_stable = self.series is not None and self.series.boundaries == "stable"
+        return not (self.recodes_globally or is_stable)
+
     def suppressible(self, rows: int) -> int:
         """How many of ``rows`` rows may be left out of the release."""
         if self.algorithm == "samarati":

@@ -39,7 +39,8 @@ def recorded(job: Job, run: Run, report: Report) -> Iterator[None]:
         if run.dataset.contract is not None:
             from mondrian_ops.pipeline import contract
 
-            kept.enter_context(contract.recorded(job, run.work, run.dataset.contract))
+            settled = contract.settled(run.dataset.contract, run.state)
+            kept.enter_context(contract.recorded(job, run.work, settled))
         if run.dataset.night is not None:
             kept.enter_context(series.committed(job, run, report))
         if job.compares_people and not is_held(report):
@@ -60,4 +61,4 @@ def confirm(job: Job, run: Run, report: Report) -> None:
     if run.dataset.contract is not None:
         from mondrian_ops.pipeline import contract
 
-        contract.confirm(job, run.work, run.dataset.contract)
+        contract.confirm(job, run.work, contract.settled(run.dataset.contract, run.state))

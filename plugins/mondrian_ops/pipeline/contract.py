@@ -23,6 +23,7 @@ from mondrian_ops.data.contract import (
     changes,
     completed,
     contract_of,
+    decided,
     named_types,
 )
 from mondrian_ops.errors import InputError, PrivacyError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from mondrian_ops.catalogue.contracts import Noted, Refused
     from mondrian_ops.catalogue.publication import Intention
+    from mondrian_ops.engines.handover import RunState
     from mondrian_ops.engines.run import Dataset
 
 _MAX_NAMES = 20
@@ -174,7 +176,8 @@ def _compared(
         return _Compared(columns, None, [])
     earlier = contracts.before(connection, name, label, work.root)
     differing = changes(columns, last.columns, earlier and earlier.columns)
-    return _Compared(completed(columns, last.columns), last, differing)
+    kept = completed(columns, last.columns, earlier and earlier.columns)
+    return _Compared(kept, last, differing)
 
 
 def _places(job: Job, source: tables.Table, compared: _Compared) -> list[str]:
@@ -220,6 +223,13 @@ def _refusal(
         f"contract accept {stores.shown(str(job.output))} {change_id}` and run again, or trigger "
         f"mondrian_nightly with accept: {change_id}"
     )
+
+
+def settled(contract: Mapping[str, Any], state: RunState) -> Mapping[str, Any]:
+    """The contract of a drop with what its values decided, which the next ones keep."""
+    columns = {name: Column(**each) for name, each in contract["columns"].items()}
+    columns = decided(columns, state.generalizations, state.grids)
+    return {**contract, "columns": {name: asdict(each) for name, each in columns.items()}}
 
 
 def note(contract: Mapping[str, Any], report: Report) -> None:

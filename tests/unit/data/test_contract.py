@@ -7,7 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mondrian_ops.data.contract import Change, Column, changes, completed, contract_of
+from mondrian_ops.data.contract import (
+    Change,
+    Column,
+    changes,
+    completed,
+    contract_of,
+    decided,
+)
 from mondrian_ops.data.hierarchy import Hierarchy
 from mondrian_ops.job.job import Job
 
@@ -93,8 +100,8 @@ SSN = SCHEMA.append(pa.field("ssn", pa.int64()))
         (
             contract(quasi_identifiers=["age=grid:5", "zip=prefix"], interval_style="bounds"),
             contract(quasi_identifiers=["age=grid:5", "zip=prefix"]),
-            "column 'age' is int64, quasi-identifier (grid 5@0 as bounds), and was int64, "
-            "quasi-identifier (grid 5@0)",
+            "column 'age' is int64, quasi-identifier (grid 5@0 as bounds and hidden), and was "
+            "int64, quasi-identifier (grid 5@0)",
         ),
     ],
 )
@@ -154,8 +161,78 @@ def test_a_column_is_compared_in_the_type_in_which_it_is_published() -> None:
 def test_a_column_without_values_has_the_type_that_it_had() -> None:
     empty = contract(with_type("age", pa.null()))
     assert changes(empty, contract()) == changes(contract(), empty) == []
-    assert completed(empty, contract()) == contract()
+    last = decided(contract(), {"age": "interval"}, {})
+    assert completed(empty, last) == last
     assert completed(empty, {}) == empty
+
+
+ON_GRID = decided(contract(), {"age": "interval", "zip": "prefix"}, {"age": 20.0})
+
+
+def test_what_values_decided_is_kept_and_no_change() -> None:
+    assert ON_GRID["age"].chosen == "grid 20"
+    assert changes(contract(), ON_GRID) == []
+    assert completed(contract(), ON_GRID) == decided(ON_GRID, {"age": "interval"}, {}) == ON_GRID
+    empty = completed(contract(with_type("age", pa.null())), ON_GRID)
+    assert empty == decided(empty, {"age": "set"}, {}) == ON_GRID
+    late = contract(with_type("age", pa.float64()))
+    assert completed(late, contract(), decided(late, {}, {"age": 5.0}))["age"].chosen == "grid 5"
+
+
+def test_what_is_not_decided_yet_is_left_to_the_next_release() -> None:
+    waiting = decided(contract(), {}, {})
+    assert waiting["age"].chosen == ""
+    assert decided(completed(contract(), waiting), {}, {"age": 20.0}) == ON_GRID
+    unknown = contract(with_type("age", pa.null()))
+    assert decided(unknown, {"age": "set"}, {})["age"].chosen == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "text"),
+    [
+        (decided(contract(), {}, {"age": 50.0}), "(interval, by its values grid 50)"),
+        (decided(contract(), {"age": "interval"}, {}), "(interval)"),
+        (contract(quasi_identifiers=["age=interval", "zip=prefix"]), "(interval)"),
+        (contract(series={"boundaries": "stable"}, output="o/2025-06-01"), "(interval)"),
+    ],
+    ids=["another first release", "without a grid", "the job names intervals", "boundaries"],
+)
+def test_another_choice_is_a_change(now: dict[str, Column], text: str) -> None:
+    before = "int64, quasi-identifier (interval, by its values grid 20)"
+    assert texts(changes(now, ON_GRID)) == [
+        f"column 'age' is int64, quasi-identifier {text}, and was {before}"
+    ]
+    assert completed(now, ON_GRID)["age"] == now["age"]
+
+
+def test_a_change_is_the_same_before_and_after_values_decide() -> None:
+    """Who accepts a change sees it before the rows are read."""
+    other = contract(with_type("age", pa.float64()))
+    read = decided(other, {"age": "interval"}, {"age": 5.0})
+    assert changes(other, ON_GRID) == changes(read, ON_GRID) != []
+
+
+def by_an_earlier_version(**keys: Any) -> dict[str, Column]:
+    return {
+        name: Column(each.role, each.type, each.generalization.removesuffix(" and hidden"))
+        for name, each in contract(**keys).items()
+    }
+
+
+def test_intervals_of_an_earlier_version_get_no_grid_and_its_bounds_no_flag_unannounced() -> None:
+    old = by_an_earlier_version()
+    assert changes(contract(), old) == []
+    assert completed(contract(), old)["age"].chosen == "interval"
+    bounds = contract(interval_style="bounds")
+    old = by_an_earlier_version(interval_style="bounds")
+    assert texts(changes(bounds, old)) == [
+        "column 'age' is int64, quasi-identifier (interval as bounds and hidden), and was int64, "
+        "quasi-identifier (interval as bounds)"
+    ]
+    assert completed(bounds, old)["age"].chosen == "interval"
+    asked = contract(quasi_identifiers=["age=grid:auto", "zip=prefix"])
+    assert [each.name for each in changes(asked, old)] == ["age"]
+    assert completed(asked, old)["age"].chosen is None
 
 
 def test_columns_of_a_late_drop_may_be_those_of_the_night_before_it() -> None:

@@ -39,14 +39,20 @@ COARSE = {
 
 
 def grids_of(
-    values: pa.Array, k: int = 5, rows: int | None = None, how: object = "q", **job: object
+    values: pa.Array,
+    k: int = 5,
+    rows: int | None = None,
+    how: object = "q",
+    chosen: str = "",
+    **job: object,
 ) -> Grids:
     sample = pa.table({"q": values, "who": job.pop("who", pa.nulls(len(values), pa.int64()))})
     mapping = {"input": "i", "output": "o", "k": k, "quasi_identifiers": [how], **job}
     present = values.drop_null()
     ends = pa.array([min(present.to_pylist()), max(present.to_pylist())], values.type)
     quantiles = {"q": quantiles_of(sample["q"])}
-    return Grids.of(Job.from_dict(mapping), rows or len(values), sample, {"q": ends}, quantiles)
+    known, rows = {"q": chosen} if chosen else {}, rows or len(values)
+    return Grids.of(Job.from_dict(mapping), rows, sample, {"q": ends}, quantiles, known)
 
 
 @pytest.mark.parametrize("name", PRECISE)
@@ -123,6 +129,17 @@ def test_who_describes_a_column_decides_and_auto_asks_for_a_grid() -> None:
         assert (found.rare, found.steps) == ({}, {"q": step})
     stable = {"series": {"boundaries": "stable"}, "output": "o/2024-01-01"}
     assert grids_of(latitudes, **stable) == Grids()
+
+
+def test_what_an_earlier_release_had_is_kept_whatever_the_values() -> None:
+    latitudes, few = pa.array(LATITUDES), COARSE["age"]
+    assert grids_of(latitudes, chosen="grid 0.5").steps == {"q": 0.5}
+    assert grids_of(few, chosen="grid 5") == Grids(steps={"q": 5.0})
+    assert grids_of(few, chosen="grid 5", how="q=grid:auto").steps == {"q": 5.0}
+    without = grids_of(latitudes, chosen="interval")
+    assert (without.steps, list(without.rare)) == ({}, ["q"])
+    (note,) = without.notes({"q": latitudes.type})
+    assert "and its intervals end at them" in note
 
 
 def test_a_column_is_resolved_with_its_step() -> None:

@@ -38,6 +38,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(module, "confirm", noting(name))
         context = "committed" if module is series else "recorded"
         monkeypatch.setattr(module, context, around(name))
+    monkeypatch.setattr(contract, "settled", lambda *_: "what its values decided")
     return called
 
 
@@ -46,7 +47,7 @@ def given(has_contract: bool, is_night: bool, compares: bool, held: bool) -> tup
     dataset = SimpleNamespace(
         contract="its" if has_contract else None, night="a night" if is_night else None
     )
-    run = SimpleNamespace(dataset=dataset, work="working files")
+    run = SimpleNamespace(dataset=dataset, work="working files", state="its state")
     state = {"outcome": {"state": "held" if held else "published"}}
     return SimpleNamespace(compares_people=compares), run, state
 

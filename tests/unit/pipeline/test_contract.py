@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
 from kept_folder import KeptFolder
 from mondrian_ops import catalogue, pipeline
 from mondrian_ops import publish as publishing
-from mondrian_ops.catalogue import contracts, publication
+from mondrian_ops.catalogue import contracts, publication, tables
 from mondrian_ops.errors import JobError, PrivacyError, StorageError
 from mondrian_ops.job.job import Job
 from mondrian_ops.pipeline import contract
@@ -372,6 +374,58 @@ def test_a_drop_without_rows_changes_no_type(tmp_path: Path) -> None:
     ((last, _), refused) = contract.state_of(dataset.output(1))[0][::2], dataset.open
     assert last.endswith("2025-06-03")
     assert not refused
+
+
+DRAW = np.random.default_rng(1)
+RARE, DENSE = DRAW.permutation(40_000)[:600], np.repeat(np.arange(300), 2)
+"""Values that end on a grid by default, and such that k people have."""
+
+
+def columns_of(dataset: Dataset, day: int) -> list[tuple[str, str]]:
+    (part, *_) = sorted(Path(dataset.output(day)).glob("*.parquet"))
+    return [(each.name, str(each.type)) for each in pq.read_schema(part)]
+
+
+@pytest.mark.parametrize("keys", [{}, {"schema": None, "series": {}}], ids=["alone", "series"])
+@pytest.mark.parametrize("first", [RARE, DENSE], ids=["grid", "none"])
+def test_nights_keep_the_grid_and_the_types_of_the_first_one(
+    tmp_path: Path, first: Sequence[int], keys: dict[str, Any]
+) -> None:
+    dataset = Dataset(tmp_path, interval_style="bounds", **keys)
+    of_first = dataset.night(1, first)["attributes"]["age"]
+    for day, ages in ((2, DENSE if first is RARE else RARE), (3, first)):
+        assert dataset.night(day, ages)["attributes"]["age"].get("grid") == of_first.get("grid")
+        assert columns_of(dataset, day) == columns_of(dataset, 1)
+    assert (first is RARE) == (of_first.get("grid") is not None)
+
+
+def test_texts_of_nights_stay_prefixes_or_sets(tmp_path: Path) -> None:
+    keys = {"quasi_identifiers": ["zip"], "set_style": "list", "types": {"zip": "text"}}
+    for name, nights in (("prefix", (RARE, DENSE)), ("set", (DENSE, RARE))):
+        dataset = Dataset(tmp_path / name, **keys)
+        dataset.folder.mkdir()
+        for day, codes in enumerate(nights, start=1):
+            report = dataset.night(day, [1] * 600, zip=[f"{code:05d}" for code in codes])
+            assert report["attributes"]["zip"]["generalization"] == name
+        assert columns_of(dataset, 1) == columns_of(dataset, 2)
+
+
+def test_a_dataset_of_an_earlier_version_gets_no_grid_until_the_job_asks_for_it(
+    tmp_path: Path,
+) -> None:
+    dataset = Dataset(tmp_path)
+    dataset.night(1, DENSE)
+    with catalogue.current().writing() as connection:
+        noted = json.loads(connection.execute(sa.select(tables.contract.c.columns)).scalar_one())
+        del noted["age"]["chosen"]
+        connection.execute(tables.contract.update().values(columns=json.dumps(noted)))
+    report = dataset.night(2, RARE)
+    assert "grid" not in report["attributes"]["age"]
+    assert any("and its intervals end at them" in note for note in report["notes"])
+    dataset.deliver(3, RARE)
+    asks = {"quasi_identifiers": ["age=grid:auto"]}
+    dataset.accept(dataset.refused(3, **asks))
+    assert dataset.run(3, **asks)["attributes"]["age"]["grid"]
 
 
 def test_the_catalogue_has_no_value_of_the_data(dataset: Dataset) -> None:
