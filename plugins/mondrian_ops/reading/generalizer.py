@@ -78,7 +78,7 @@ class Generalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in names:
             arrays = [
                 decoded(as_texts(self._table[each]))
-                for each in columns_of(name, self._table.column_names)
+                for each in columns_of(name, self._table.schema)
             ]
             self._labels[name], of_rows = _distinct(arrays)
             label_of.append(of_rows)
@@ -103,9 +103,7 @@ class Generalizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``target`` is a column that the release publishes as it is, such as a sensitive one.
         """
         check_is_fitted(self)
-        labels = {
-            each for name in self._labels for each in columns_of(name, self._table.column_names)
-        }
+        labels = {each for name in self._labels for each in columns_of(name, self._table.schema)}
         published = [name for name in self._table.column_names if name not in labels]
         if target not in published:
             hint = did_you_mean(target, published)

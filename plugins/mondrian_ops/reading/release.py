@@ -105,7 +105,7 @@ class Reader:
     def read(self, columns: Sequence[str] | None) -> pa.Table:
         """The release as a table."""
         table = self.published()
-        pairs = self._pairs(table.column_names)
+        pairs = self._pairs(table.schema)
         names = [pairs.get(name, name) for name in table.column_names]
         names = list(dict.fromkeys(names))  # age_min and age_max are one: age
         if columns is not None:
@@ -127,15 +127,15 @@ class Reader:
         batches = [batch for file in publish.release_files(self._url) for batch in file.batches()]
         return pa.Table.from_batches(batches).unify_dictionaries()
 
-    def _pairs(self, published: Sequence[str]) -> dict[str, str]:
+    def _pairs(self, published: pa.Schema) -> dict[str, str]:
         """The column that each of two bounds, and what is hidden, belongs to."""
         ends = {
             end: name
             for name in self.generalizations
-            if self._bounds and name not in published
+            if self._bounds and name not in published.names
             for end in columns_of(name, published)
         }
-        return {end: name for end, name in ends.items() if end in published}
+        return {end: name for end, name in ends.items() if end in published.names}
 
     def _column(self, table: pa.Table, name: str) -> dict[str, Any]:
         how = self.generalizations.get(name)
@@ -143,7 +143,7 @@ class Reader:
             return {name: _plain(table[name])}
         options, whole = self.options[name], self._types.get(name) in _WHOLE
         if name not in table.column_names:
-            low, high, *hidden = (table[each] for each in columns_of(name, table.column_names))
+            low, high, *hidden = (table[each] for each in columns_of(name, table.schema))
             is_open = "grid" in options or name in self.steps
             return self._interval(
                 name, Intervals.of_bounds(low, high, next(iter(hidden), None), whole, is_open)

@@ -106,7 +106,8 @@ def coverage(
     name = quasi.name
     try:
         if name not in published:
-            ends = (published[each] for each in columns_of(name, list(published)))
+            schema = pa.schema({each: labels.type for each, labels in published.items()})
+            ends = (published[each] for each in columns_of(name, schema))
             return _of_bounds(values, *ends)
         encoded = (
             as_texts(published[name]).cast(pa.string()).dictionary_encode(null_encoding="encode")

@@ -25,15 +25,21 @@ LOSS_STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper ends of the loss ranges, as shares of a column's range, by which a report counts rows."""
 
 
-def columns_of(name: str, columns: Sequence[str]) -> list[str]:
+def columns_of(name: str, columns: Sequence[str] | pa.Schema) -> list[str]:
     """The columns that publish a quasi-identifier: its own, or its two bounds and what is hidden.
 
-    Releases of older versions have the two bounds only.
+    Releases of older versions have the two bounds only, and their source may have a column of the
+    third's name: in a schema it is the third only if it has truth values.
     """
-    if name in columns:
+    names = columns.names if isinstance(columns, pa.Schema) else columns
+    if name in names:
         return [name]
-    ends = [f"{name}_min", f"{name}_max", f"{name}_hidden"]
-    return ends if ends[-1] in columns else ends[:-1]
+    *ends, hidden = f"{name}_min", f"{name}_max", f"{name}_hidden"
+    if hidden not in names:
+        return ends
+    if isinstance(columns, pa.Schema) and not pa.types.is_boolean(columns.field(hidden).type):
+        return ends
+    return [*ends, hidden]
 
 
 def losses_of_part(

@@ -98,6 +98,8 @@ def test_two_bounds_stand_for_an_interval_and_none_for_all_or_missing():
     for hidden, by in ((True, [[1, 3], [0, 3], [2, 3], [3]]), (False, [[1], [0], [2], [3]])):
         told = {**bounds, "a_hidden": [False, False, False, hidden]}
         assert covered(quasi(), values, **told) == by
+    of_source = {**bounds, "a_hidden": ["no", "yes", "", None]}  # of an older version's
+    assert covered(quasi(), values, **of_source) == [[1, 3], [0, 3], [2, 3], [3]]
 
 
 def test_a_ladder_is_published_as_intervals():

@@ -65,6 +65,9 @@ def test_bounds_are_one_label():
     assert columns_of("age", names) == names
     assert columns_of("age", names[:2]) == names[:2]  # of an older version
     assert columns_of("age", ["age", *names]) == ["age"]
+    for type_, expected in ((pa.bool_(), names), (pa.string(), names[:2])):
+        schema = pa.schema([*((name, pa.int64()) for name in names[:2]), (names[2], type_)])
+        assert columns_of("age", schema) == expected
 
     class Bounds(Labels):
         def losses(self, labels: Sequence[pa.Array]) -> Losses:
