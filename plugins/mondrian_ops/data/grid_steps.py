@@ -2,7 +2,9 @@
 
 A tight interval ends at values that somebody has. Where each belongs to few people and is one of
 thousands that are possible, as a latitude with 14 digits, who knows it finds its class by it. On a
-grid an interval ends where about k people are, and at nobody's value.
+grid an interval ends at nobody's value. The step follows the median density: about k people are in
+a cell of the middle. In the tails a cell may hold one person, so that an end tells this value to
+within a step; `top` and `bottom` leave these ends open, and a note names them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from mondrian_ops.data.integer_codes import look_like_codes, note_on_codes
 from mondrian_ops.data.person_rows import hashed
 from mondrian_ops.data.spans import robust_ends
 from mondrian_ops.data.values import text_of
+from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 from mondrian_ops.late_methods import dataclass
@@ -50,11 +53,13 @@ class Grids:
     ``rare`` by column whose tight intervals would end at one person's values: the share of its
     values that fewer than k have. ``steps``: of the columns that have a grid for this reason, or
     because the job says ``grid: auto``. ``codes``: columns of whole numbers that may be codes.
+    ``tails`` by column with a step: its ends, not left open, at which cells have far less than k.
     """
 
     rare: Mapping[str, float] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)
     codes: Sequence[str] = field(default_factory=list)
+    tails: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -70,7 +75,8 @@ class Grids:
 
         ``domains`` by column: the ends of its range. ``quantiles``: of the columns of intervals.
         Where nights share boundaries, intervals end at these. ``chosen`` by column: what it has
-        had since the first release of its dataset, as of `contract.Column`.
+        had since the first release of its dataset, as of `contract.Column`. Raises JobError where
+        the job says ``grid: auto`` and there can be none.
         """
         rare, steps, codes = dict[str, float](), dict[str, float](), list[str]()
         persons = None if job.entity_id is None else sample[job.entity_id]
@@ -96,7 +102,9 @@ class Grids:
             step = grid_step(sample[name], domains[name], robust, rows, job.k, persons)
             if step is not None:
                 steps[name] = step
-        return cls(rare, steps, codes)
+            else:
+                _check_auto(quasi, domains[name])
+        return cls(rare, steps, codes, _closed_tails(job, rows, quantiles, steps))
 
     def resolved(self, quasi: QuasiIdentifier) -> QuasiIdentifier:
         """The quasi-identifier with the grid that its values decide."""
@@ -109,17 +117,26 @@ class Grids:
         yield from map(note_on_codes, self.codes)
         for name, share in self.rare.items():
             step = self.steps.get(name)
-            told = f"column {name!r}: {100 * share:.0f} % of its values belong to fewer than k"
+            holders = (
+                f"column {name!r}: {100 * share:.0f} % of its distinct values belong to fewer than "
+                "k rows (persons)"
+            )
             if step is None:
                 yield (
-                    f"{told}, and its intervals end at them; round the values before anonymizing, "
-                    "or give the column a ladder"
+                    f"{holders}, and its intervals end at them; round the values before "
+                    "anonymizing, or give the column a ladder"
                 )
                 continue
             unit = " (days)" if pa.types.is_temporal(types[name]) else ""
             yield (
-                f"{told}, so its intervals end on a grid of step {step:.15g}{unit} instead; name "
-                "another grid, or generalization: interval to have them end at the values"
+                f"{holders}, so its intervals end on a grid of step {step:.15g}{unit} instead; "
+                "name another grid, or generalization: interval to have them end at the values"
+            )
+        for name, ends in self.tails.items():
+            listed = " and ".join(f"{end}: 1 %" for end in ends)
+            yield (
+                f"column {name!r}: the outermost cells of its grid hold far fewer than k rows, so "
+                f"the ends of their intervals come close to single values; give it {listed}"
             )
 
 
@@ -214,6 +231,7 @@ def grid_step(
         return None
     line, span = _line(ends), float(np.ptp(_line(robust)))
     is_moment = pa.types.is_temporal(ends.type)
+    span = span or float(np.ptp(line))  # nearly all rows have one value
     if span <= 0 or (is_moment and span < _DAYS):
         return None
     values, counts = _counts(column, persons)
@@ -228,6 +246,47 @@ def grid_step(
     if is_moment and not _FIRST_DAY + step <= line[0] <= line[-1] <= _LAST_DAY - step:
         return None
     return step
+
+
+def _closed_tails(
+    job: Job, rows: int, quantiles: Mapping[str, pa.Array], steps: Mapping[str, float]
+) -> dict[str, list[str]]:
+    """The `sparse_tails` of columns with a grid that the job does not leave open, if any."""
+    tails = dict[str, list[str]]()
+    for quasi in job.quasi_identifiers:
+        if quasi.name in steps:
+            of_column = quantiles[quasi.name]
+            robust = robust_ends(of_column, quasi.name)
+            sparse = sparse_tails(of_column, robust, steps[quasi.name], rows, job.k)
+            tails[quasi.name] = [end for end in sparse if end not in quasi.line_options]
+    return {name: ends for name, ends in tails.items() if ends}
+
+
+def _check_auto(quasi: QuasiIdentifier, ends: pa.Array) -> None:
+    """Refuse a grid that the job asks for where there can be none, though values differ."""
+    if quasi.grid == "auto" and len(ends.unique()) > 1:
+        raise JobError(
+            f"quasi_identifiers: column {quasi.name!r} of type {ends.type} can have no grid: auto, "
+            "because its moments span too few days or its numbers have too many digits; give the "
+            "step of its grid, or a ladder, or round its values"
+        )
+
+
+def sparse_tails(
+    quantiles: pa.Array, robust: pa.Array, step: float, rows: int, k: int
+) -> Iterator[str]:
+    """The ends of a column, bottom and top, whose cells hold less than half of k rows on average.
+
+    An end is what lies beyond the ``robust`` span, about a hundredth of the ``rows``.
+    """
+    if not len(robust):
+        return
+    line, (low, high) = _line(quantiles.drop_null()), _line(robust)
+    rows_by_value = max(1.0, rows / len(quantiles))
+    for end, tail in (("bottom", line[line <= low]), ("top", line[line >= high])):
+        cells = max(1.0, float(np.ptp(tail)) / step)
+        if len(tail) * rows_by_value < cells * k / 2:
+            yield end
 
 
 def _line(values: pa.Array) -> Floats:

@@ -11,6 +11,7 @@ import pytest
 
 from mondrian_ops.data.grid_steps import Grids, can_be_told_apart, grid_step, rare_values
 from mondrian_ops.data.spans import quantiles_of, robust_ends
+from mondrian_ops.errors import JobError
 from mondrian_ops.job.job import Job
 from mondrian_ops.job.quasi_identifier import QuasiIdentifier
 
@@ -63,7 +64,7 @@ def test_values_of_few_are_rounded_where_thousands_are_possible(name: str) -> No
     assert found.steps["q"] > 0
     (note,) = found.notes({"q": PRECISE[name].type})
     assert note.startswith("column 'q': ")
-    assert "belong to fewer than k, so its intervals end on a grid of step" in note
+    assert "distinct values belong to fewer than k rows (persons), so its intervals end on" in note
 
 
 @pytest.mark.parametrize("name", COARSE)
@@ -117,6 +118,31 @@ def test_what_has_no_grid_is_named() -> None:
         assert (found.steps, list(found.rare)) == ({}, ["q"])
         (note,) = found.notes({"q": values.type})
         assert "and its intervals end at them; round the values before anonymizing" in note
+
+
+def test_a_grid_that_the_job_asks_for_and_cannot_have_is_refused() -> None:
+    ten_days = pa.array(DRAW.integers(0, 864_000, ROWS)).cast(pa.timestamp("s"))
+    huge = pa.array(DRAW.integers(2**53, 2**62, ROWS))
+    for values in (ten_days, huge):
+        with pytest.raises(
+            JobError, match=r"column 'q' .* can have no grid: auto.*; give the step"
+        ):
+            grids_of(values, how="q=grid:auto")
+    assert grids_of(COARSE["one value"], how="q=grid:auto") == Grids()
+    nearly_one = pa.array([0.0] * 1999 + [10.0])
+    assert grids_of(nearly_one, how="q=grid:auto").steps == {"q": 0.1}
+
+
+def test_tails_in_whose_cells_few_are_may_be_left_open() -> None:
+    """The step of a skewed column follows its middle: its greatest values lie apart."""
+    pay = pa.array(DRAW.lognormal(10, 1, ROWS))
+    found = grids_of(pay)
+    assert found.tails == {"q": ["top"]}
+    *_, note = found.notes({"q": pay.type})
+    assert "outermost cells of its grid hold far fewer than k rows" in note
+    assert note.endswith("give it top: 1 %")
+    assert grids_of(pay, how={"name": "q", "top": "1 %"}).tails == {}
+    assert grids_of(pa.array(LATITUDES)).tails == {}
 
 
 def test_who_describes_a_column_decides_and_auto_asks_for_a_grid() -> None:
