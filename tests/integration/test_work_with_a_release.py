@@ -27,7 +27,7 @@ def test_the_example_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.Monke
     assert report["risk"]["before"]["unique"] > 0.5
     assert 0 < report["use"]["query_error"]["median"] < 0.2
     assert report["use"]["model"]["released"] > 0
-    raw = names["people"](5_000, seed=1)
+    raw = names["people"](10_000, seed=1)
     nurses = raw["occupation"].to_pylist().count("Nurse")
     assert names["nurses"] == pytest.approx(nurses, rel=0.2)
     old = sum(age >= 65 for age in raw["age"].to_pylist())

@@ -133,7 +133,7 @@ def test_values_the_sample_missed_have_their_fragment(tmp_path):
         tmp_path,
         table,
         k=5,
-        quasi_identifiers=["x"],
+        quasi_identifiers=["x=interval"],
         partitioning={"fragments": 4, "sample": 0.002, "min_sample": 0},
     )
     assert sorted(release["row"].to_pylist()) == list(range(5020))
@@ -174,7 +174,7 @@ def test_a_grid_of_cells_that_a_decimal_does_not_hold(tmp_path):
 
 def test_negative_numbers_and_a_constant_column(tmp_path):
     table = pa.table({"x": NUMBERS - 20_000, "c": np.full(5000, -7), "t": ["same"] * 5000})
-    release, report = run(tmp_path, table, k=5, quasi_identifiers=["x", "c", "t"])
+    release, report = run(tmp_path, table, k=5, quasi_identifiers=["x=interval", "c", "t"])
     assert set(release["c"].to_pylist()) == {"-7"}
     assert set(release["t"].to_pylist()) == {"same"}
     assert report["attributes"]["c"]["NCP"] == report["attributes"]["t"]["NCP"] == 0
