@@ -262,6 +262,7 @@ class WrapUpOperator(MondrianOperator):
         from mondrian_ops.catalogue import approvals
 
         parked, reason = approval.Parked(**asked.release), _discarded(decision)
+        self.log.warning(reason)  # of a skip, Airflow's own log has no reason
         if asked.state == approvals.USED:  # the task was cleared
             return
         with final_errors():
