@@ -247,7 +247,7 @@ def decided(
 def _chosen(column: Column, how: str, step: float | None) -> str:
     if step is not None:
         return f"{GRID}{step:.15g}"
-    # A column without values is generalized as texts are, whatever it was.
+    # A column without values has no type, so that it is generalized like a text this night.
     is_of_type = (how == _INTERVAL) == column.generalization.startswith(_INTERVAL)
     return how if column.has_values and is_of_type else ""
 

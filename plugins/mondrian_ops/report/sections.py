@@ -309,7 +309,7 @@ def _risk(report: Report) -> Section:
 
 
 def _before(risk: Risk) -> str:
-    """What the raw quasi-identifiers would have told."""
+    """A sentence on the risk before the release, of the raw quasi-identifiers."""
     before = risk.before
     if before is None:
         return ""

@@ -169,8 +169,8 @@ def footers_and_rows(
     So each file is opened once, and its columns are compared before its rows are read. ``columns``
     are those to read, given the columns of the first file.
     """
-    # ParquetFile and a context manager for each file would take as long as reading a small one. To
-    # compare two schemas takes Arrow a twentieth of that: whoever is given the latest does not.
+    # ParquetFile and a context manager for each file would take as long as reading a small one.
+    # Arrow compares two schemas in a twentieth of that time. So schemas are compared once per file.
     store = store_of(files[0])
     target: pa.Schema | None = None
     latest: pa.Schema | None = None
